@@ -1,0 +1,47 @@
+# `make help` lists the targets. Everything runs in .venv, which `make setup` creates.
+
+PY ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.thinwire-setup
+
+# What an install depends on; Python sources are not listed because the install is editable.
+INSTALL_INPUTS := pyproject.toml CMakeLists.txt constraints.txt $(wildcard native/*.h native/*.hpp native/*.cc)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test lint demo docs mutants soak clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## create .venv and install thinwire into it with everything developers need
+
+$(STAMP): $(INSTALL_INPUTS)
+	$(PY) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "thinwire needs Python >= 3.11; write make PY=python3.11")'
+	$(PY) -m venv $(VENV)
+	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install -c constraints.txt -e '.[dev]'
+	touch $@
+
+lint: setup ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint ## lint, then the test suite
+	$(BIN)/python -m pytest
+
+demo: setup ## run the demonstration
+	$(BIN)/thinwire demo
+
+docs: setup ## build the documentation into site/, failing on any warning
+	$(BIN)/zensical build --clean --strict
+
+mutants: setup ## break the code on purpose and check that the tests notice
+	$(BIN)/python tests/mutants/run.py
+
+soak: setup ## long randomised runs
+	$(BIN)/python tests/soak/run.py
+
+clean: ## remove everything that is built
+	rm -rf $(VENV) build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

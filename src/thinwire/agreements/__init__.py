@@ -1,0 +1,11 @@
+"""Whose coordinates? One file for each answer."""
+
+from thinwire.agreements.leader import Leader
+from thinwire.agreements.own import Own
+from thinwire.agreements.seeded import Seeded
+from thinwire.protocols import Agreement
+from thinwire.registry import Table
+
+AGREEMENTS: Table[Agreement] = Table("agreement", {"own": Own, "leader": Leader, "seeded": Seeded})
+
+__all__ = ["AGREEMENTS", "Leader", "Own", "Seeded"]

@@ -1,0 +1,42 @@
+"""Leader: one rank's top-k dictates the coordinates, and the values can be all-reduced (AR-Topk).
+
+Flexible Communication (Tyagi and Swany, 2023), Algorithm 1, the rotating variant STAR. The paper selects on
+every rank and uses the leader's; here only the leader selects.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from thinwire.agreements.lots import seed_of
+from thinwire.protocols import Agreement, Selector
+from thinwire.types import Selection, Traffic, Turn
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leader(Agreement):
+    """The ranks lead in turn: rank ``step mod world`` decides the coordinates for all.
+
+    Args:
+        seed: For selectors that draw lots.
+    """
+
+    shared: ClassVar[bool] = True
+    tells: ClassVar[bool] = True
+    seed: int = 0
+
+    def speaker(self, turn: Turn) -> int:
+        """The rank whose turn it is."""
+        return turn.step % turn.world
+
+    def propose(self, selector: Selector, owed: Tensor, turn: Turn) -> Selection | None:
+        """The leader's selection; the others wait for it."""
+        if turn.rank != self.speaker(turn):
+            return None
+        return selector.select(owed, seed=seed_of(turn, self.seed))
+
+    def traffic(self, world: int, letter: int) -> Traffic:
+        """A broadcast by binomial tree: the root sends the whole letter ceil(log2 world) times."""
+        rounds = (world - 1).bit_length()
+        return Traffic(bytes_sent=rounds * letter, rounds=rounds)

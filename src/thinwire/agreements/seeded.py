@@ -1,0 +1,26 @@
+"""Seeded: all ranks draw the same lots, so coordinates cost nothing on the wire."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from thinwire.agreements.lots import seed_of
+from thinwire.protocols import Agreement, Selector
+from thinwire.types import Selection, Turn
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seeded(Agreement):
+    """The same seed, hence the same coordinates, on every rank. Needs a selector that does not look at the data.
+
+    Args:
+        seed: The run's seed, the same on every rank.
+    """
+
+    shared: ClassVar[bool] = True
+    seed: int = 0
+
+    def propose(self, selector: Selector, owed: Tensor, turn: Turn) -> Selection:
+        """What the common lots say, with this rank's values."""
+        return selector.select(owed, seed=seed_of(turn, self.seed))

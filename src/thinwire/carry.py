@@ -1,0 +1,248 @@
+"""One group's whole way, from the local gradient to the global mean. Read `carry` first: it is the way.
+
+Everything before the roll call is local; a rank that fails there says so in the roll call, and all ranks raise.
+Everything behind it is done by all ranks alike.
+"""
+
+import zlib
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from thinwire import message
+from thinwire.errors import PeerFailedError
+from thinwire.layout import Layout, Span
+from thinwire.ledger import Ledger, Page
+from thinwire.message import Expected, Kind
+from thinwire.observe.stats import Stopwatch
+from thinwire.plans import Plan
+from thinwire.protocols import Outgoing, Wire
+from thinwire.roll_call import Record, Roll, What, call_roll
+from thinwire.types import Delivery, Observation, Selection, Traffic, Turn
+from thinwire.units import accumulation_dtype, add_, flatten, is_finite
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cargo:
+    """A group's gradient, and what is known about it."""
+
+    gradient: Tensor
+    """Flat; read, never written."""
+    layout: Layout
+    turn: Turn
+    loss_scale: float = 1.0
+    hold_silent: bool = False
+    """Parameters whose gradient here is all zeros send nothing and keep their debts."""
+
+
+@dataclass(kw_only=True)
+class Carried:
+    """What came of it."""
+
+    mean: Tensor
+    """The mean over the ranks, of the gradient's type; NaN where some rank's gradient was not finite."""
+    seen: Observation
+    page: Page | None = None
+    """The staged page, to be committed with the step."""
+    overflow: bool = False
+    """The step must not count."""
+
+
+@dataclass(kw_only=True)
+class _Offer:
+    """What this rank has prepared before it hears from the others."""
+
+    owed: Tensor
+    proposal: Selection | None = None
+    letter: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.uint8))
+    page: Page | None = None
+    energy: float = 0.0
+    finite: bool = True
+    failure: Exception | None = None
+
+
+def carry(cargo: Cargo, plan: Plan, ledger: Ledger, wire: Wire) -> Carried:
+    """Bring one group's gradients together.
+
+    Args:
+        cargo: The gradient.
+        plan: How.
+        ledger: What is owed; a page of it is staged, and committed by the caller when the whole step succeeded.
+        wire: The ranks.
+
+    Returns:
+        The mean, the same bits on every rank.
+
+    Raises:
+        SyncError: The same kind on every rank where the roll call found it; on this rank alone where its own
+            part failed behind the roll call (the vote at the end of the step tells the others).
+    """
+    watch, before = Stopwatch(), wire.traffic
+    offer = _prepare(cargo, plan, ledger, watch)
+    with watch("agree"):
+        roll = _call(cargo, plan, offer, wire)
+        if roll.overflow:
+            nothing = torch.full_like(cargo.gradient, torch.nan)
+            return Carried(mean=nothing, seen=_seen(cargo, offer, watch, _since(wire, before)), overflow=True)
+        if roll.owing and offer.page is None:
+            # Only here nothing is owed. All ranks must sum the same type, so this one opens a page as well.
+            _open_page(offer, cargo, plan, ledger)
+            offer.proposal = plan.selector.at(offer.owed, None)
+        selection = _settle(cargo, plan, offer, roll, wire)
+    if offer.page is not None:
+        with watch("ledger"):
+            offer.page.keep(selection, plan.feedback)
+    with watch("exchange"):
+        delivery = plan.exchange.deliver(
+            Outgoing(
+                selection=selection,
+                shared=plan.shares_coordinates,
+                letter=offer.letter,
+                sizes=roll.letters,
+                turn=cargo.turn,
+            ),
+            wire,
+        )
+    with watch("mean"):
+        mean, finite = _mean(delivery, cargo, offer.page)
+    seen = _seen(cargo, offer, watch, _since(wire, before), selection)
+    return Carried(mean=mean, seen=seen, page=offer.page, overflow=not finite)
+
+
+def _prepare(cargo: Cargo, plan: Plan, ledger: Ledger, watch: Stopwatch) -> _Offer:
+    """The local half: ledger, selector, agreement, codec. What goes wrong here is told to all in the roll call."""
+    offer = _Offer(owed=cargo.gradient)
+    try:
+        with watch("ledger"):
+            if not plan.keeps_nothing or ledger.owes(cargo.layout):
+                _open_page(offer, cargo, plan, ledger)
+            elif not plan.exchange.needs_shared:
+                offer.owed = flatten(cargo.gradient)
+        with watch("select"):
+            if offer.page is None:
+                # Nothing is owed and nothing will be: the gradient itself, without a copy, in its own type.
+                offer.proposal = Selection(None, offer.owed, offer.owed.numel())
+            elif offer.finite:
+                offer.proposal = plan.agreement.propose(plan.selector, offer.owed, cargo.turn)
+        with watch("encode"):
+            if offer.proposal is not None and plan.agreement.speaker(cargo.turn) == cargo.turn.rank:
+                offer.letter = _letter(offer.proposal, plan, cargo.turn)
+    except Exception as error:
+        offer.failure = error
+    return offer
+
+
+def _open_page(offer: _Offer, cargo: Cargo, plan: Plan, ledger: Ledger) -> None:
+    """Add what is owed to what is new."""
+    like = torch.empty(0, dtype=accumulation_dtype(cargo.gradient.dtype), device=cargo.gradient.device)
+    page = ledger.page(cargo.layout, like)
+    gradient = flatten(cargo.gradient)
+    offer.owed = page.stage(gradient, plan.feedback, _silent(gradient, cargo))
+    offer.page = page
+    # One pass for both: the energy, and whether every number is finite. Squares of float32 fit float64.
+    norm = torch.linalg.vector_norm(offer.owed, dtype=torch.float64)
+    offer.energy = float(norm) ** 2
+    offer.finite = bool(torch.isfinite(norm)) if offer.owed.dtype == torch.float32 else is_finite(offer.owed)
+
+
+def _letter(proposal: Selection, plan: Plan, turn: Turn) -> Tensor:
+    """What has to be said in bytes before values can be added up: nothing, where all know the coordinates."""
+    if plan.agreement.tells:
+        return message.encode(proposal, plan.codec, turn, kind=Kind.COORDINATES)
+    if plan.shares_coordinates:
+        return torch.empty(0, dtype=torch.uint8)
+    return message.encode(proposal, plan.codec, turn)
+
+
+def _silent(gradient: Tensor, cargo: Cargo) -> tuple[Span, ...]:
+    """The parameters that send nothing this step."""
+    if not cargo.hold_silent:
+        return ()
+    return tuple(s for s in cargo.layout.spans if not bool(gradient[s.start : s.stop].any()))
+
+
+def _call(cargo: Cargo, plan: Plan, offer: _Offer, wire: Wire) -> Roll:
+    """Say what this rank is about to do, and hear that all others are about to do the same."""
+    turn = cargo.turn
+    record = Record(
+        what=What.GROUP, rank=turn.rank, world=turn.world, generation=turn.generation, step=turn.step, group=turn.group,
+        numel=cargo.layout.numel, layout=cargo.layout.fingerprint, plan=plan.fingerprint, loss_scale=cargo.loss_scale,
+        dtype=_DTYPE_NUMBERS.get(cargo.gradient.dtype, 255), coordinates=_lots(plan, offer),
+        letter=offer.letter.numel(), overflow=not offer.finite, owing=offer.page is not None,
+        failure=describe(offer.failure),
+    )  # fmt: skip
+    try:
+        return call_roll(wire, record, plan)
+    except PeerFailedError as error:
+        raise error from offer.failure
+
+
+_DTYPE_NUMBERS = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2, torch.float16: 3}
+
+
+def describe(failure: BaseException | None) -> str:
+    """A failure in the few words that fit the roll call."""
+    return "" if failure is None else f"{type(failure).__name__}: {failure}"
+
+
+def _lots(plan: Plan, offer: _Offer) -> int:
+    """A checksum of coordinates drawn by lot: another version of numpy could draw others."""
+    drawn = plan.agreement.shared and not plan.agreement.tells and not plan.selector.covers_everything
+    if not drawn or offer.proposal is None:
+        return 0
+    return zlib.crc32(offer.proposal.indices.cpu().numpy().data)
+
+
+def _settle(cargo: Cargo, plan: Plan, offer: _Offer, roll: Roll, wire: Wire) -> Selection:
+    """What this rank sends, now that everybody's coordinates are known."""
+    if plan.agreement.tells:
+        speaker = plan.agreement.speaker(cargo.turn)
+        letter = wire.broadcast(offer.letter, roll.letters[speaker], speaker)
+        expected = Expected(
+            numel=cargo.layout.numel, width=plan.selector.width, dtype=offer.owed.dtype, turn=cargo.turn
+        )
+        told = message.decode(letter, expected, kind=Kind.COORDINATES)
+        return plan.selector.at(offer.owed, None if told.is_full else told.indices.to(offer.owed.device))
+    assert offer.proposal is not None
+    return offer.proposal
+
+
+def _mean(delivery: Delivery, cargo: Cargo, page: Page | None) -> tuple[Tensor, bool]:
+    """Add up in rank order, divide, and write in the gradient's own type; what that rounds off stays owed."""
+    first = delivery.parts[0]
+    if len(delivery.parts) == 1 and first.is_full:
+        total = first.values[: first.numel]
+    else:
+        total = torch.zeros(first.numel, dtype=first.values.dtype, device=cargo.gradient.device)
+        for part in delivery.parts:
+            add_(total, part)
+    if delivery.divisor != 1:
+        total.div_(delivery.divisor)
+    mean = total.to(cargo.gradient.dtype)
+    if page is None:
+        return mean, True
+    finite = is_finite(mean)
+    if finite and mean.dtype != total.dtype:
+        page.give_back(total - mean.to(total.dtype))
+    return mean, finite
+
+
+def _since(wire: Wire, before: Traffic) -> Traffic:
+    """What has crossed the wire since."""
+    now = wire.traffic
+    return Traffic(bytes_sent=now.bytes_sent - before.bytes_sent, rounds=now.rounds - before.rounds)
+
+
+def _seen(
+    cargo: Cargo, offer: _Offer, watch: Stopwatch, traffic: Traffic, sent: Selection | None = None
+) -> Observation:
+    """What there is to say about it; nothing was sent where some rank's gradient was not finite."""
+    gain = 1.0
+    if sent is not None and offer.page is not None and offer.energy > 0.0:
+        gain = min(1.0, float(torch.linalg.vector_norm(sent.values, dtype=torch.float64)) ** 2 / offer.energy)
+    return Observation(
+        step=cargo.turn.step, group=cargo.turn.group, numel=cargo.layout.numel,
+        sent=0 if sent is None else min(sent.count * sent.width, sent.numel), gain=gain,
+        bytes_sent=traffic.bytes_sent, rounds=traffic.rounds, seconds=dict(watch.seconds),
+    )  # fmt: skip

@@ -1,0 +1,33 @@
+"""The group of ranks of one synchroniser: private, so that nobody else's collectives come in between."""
+
+from datetime import timedelta
+
+import torch.distributed as dist
+
+from thinwire.pace import Pace
+from thinwire.wire import GroupWire
+
+
+class Membership:
+    """A process group of our own over the ranks of another one."""
+
+    def __init__(self, group: dist.ProcessGroup, patience: float, generation: int) -> None:
+        """Form the group. Every rank of ``group`` must do so.
+
+        Args:
+            group: Whose ranks.
+            patience: Seconds to wait for a slow rank.
+            generation: How often this synchroniser has formed a group, this time included.
+        """
+        ranks = dist.get_process_group_ranks(group)
+        # The backend's own time-out must not strike before ours, which knows more.
+        timeout = timedelta(seconds=2 * patience + 60)
+        self._group = dist.new_group(
+            ranks, timeout=timeout, backend=dist.get_backend(group), use_local_synchronization=True
+        )
+        self.wire = GroupWire(self._group, Pace(patience=patience), life=str(generation))
+
+    def close(self) -> None:
+        """Give the group back, unless it is damaged: an operation may still be running in it."""
+        if not self.wire.broken and dist.is_initialized():
+            dist.destroy_process_group(self._group)

@@ -1,0 +1,188 @@
+"""A selection as bytes and back. The format is specified in ``docs/wire-format.md``; this file follows it.
+
+The decoder is total: any bytes give a `Selection` or a `WireError`, in the order length, magic, version,
+checksum, meaning. Nothing is allocated that the agreed size of the tensor does not bound.
+"""
+
+import struct
+import zlib
+from dataclasses import dataclass
+from enum import IntEnum
+
+import torch
+from torch import Tensor
+
+from thinwire.codecs import BY_NUMBER
+from thinwire.errors import WireError, WireReason
+from thinwire.protocols import Codec
+from thinwire.types import Selection, Turn, ValueFormat, unit_count
+from thinwire.units import is_finite
+
+MAGIC = b"TWM1"
+VERSION = 1
+HEADER = struct.Struct("<4sBBBBIQQQfIQII")
+"""magic, version, kind, codec, format, width, numel, count, section, scale, generation, step, group, CRC-32."""
+_CHECKSUM_AT = HEADER.size - 4
+
+
+class Kind(IntEnum):
+    """What a message carries."""
+
+    WHOLE = 0
+    COORDINATES = 1
+    VALUES = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """What the receiver knows beforehand; a message about anything else is refused."""
+
+    numel: int
+    width: int
+    dtype: torch.dtype
+    turn: Turn
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Header:
+    kind: Kind
+    codec: Codec
+    format: ValueFormat
+    count: int
+    section: int
+    scale: float
+
+
+def encode(selection: Selection, codec: Codec | None, turn: Turn, *, kind: Kind = Kind.WHOLE) -> Tensor:
+    """Write a selection.
+
+    Args:
+        selection: What to write.
+        codec: How to write its coordinates; None for a message of values.
+        turn: The exchange it belongs to.
+        kind: Which half to write, or both.
+
+    Returns:
+        The message: uint8, on the CPU, in memory of its own.
+    """
+    codec = codec if codec is not None else BY_NUMBER[0]
+    section = codec.write(selection) if kind is not Kind.VALUES else _NOTHING
+    values = _written_values(selection) if kind is not Kind.COORDINATES else _NOTHING
+    out = torch.empty(HEADER.size + section.numel() + values.numel(), dtype=torch.uint8)
+    out[HEADER.size : HEADER.size + section.numel()] = section
+    out[HEADER.size + section.numel() :] = values
+    numbers = (kind, codec.number, selection.format, selection.width, selection.numel, selection.count)
+    turns = (turn.generation, turn.step, turn.group)
+    header = HEADER.pack(MAGIC, VERSION, *numbers, section.numel(), selection.scale, *turns, 0)
+    raw = out.numpy()
+    raw[: HEADER.size] = memoryview(header)
+    raw[_CHECKSUM_AT : HEADER.size] = memoryview(struct.pack("<I", _checksum(out)))
+    return out
+
+
+_NOTHING = torch.empty(0, dtype=torch.uint8)
+
+
+def _written_values(selection: Selection) -> Tensor:
+    """The values in their wire format, as bytes."""
+    values = selection.values.cpu()
+    if selection.format is ValueFormat.INT8:
+        values = torch.round(values / selection.scale)
+    return values.to(selection.format.dtype).contiguous().view(torch.uint8)
+
+
+def _checksum(message: Tensor) -> int:
+    """CRC-32 of the message, its own field left out."""
+    raw = message.numpy().data
+    return zlib.crc32(raw[HEADER.size :], zlib.crc32(raw[:_CHECKSUM_AT]))
+
+
+def decode(
+    message: Tensor, expected: Expected, *, known: Selection | None = None, kind: Kind | None = None
+) -> Selection:
+    """Read a message, trusting nothing.
+
+    Args:
+        message: uint8, on the CPU.
+        expected: What it must be about.
+        known: The common coordinates, for a message of values.
+        kind: What it must carry; by default WHOLE, or VALUES where coordinates are known.
+
+    Returns:
+        The selection, bit for bit as it was written. Of a message of coordinates, the values are empty.
+
+    Raises:
+        WireError: Anything about the bytes is wrong.
+    """
+    wanted = kind if kind is not None else Kind.WHOLE if known is None else Kind.VALUES
+    header = _read_header(message, expected, wanted)
+    body = message[HEADER.size :]
+    units = unit_count(expected.numel, expected.width)
+    if known is not None:
+        if header.count != known.count:
+            raise WireError(WireReason.COUNT, f"{header.count} values for {known.count} known units")
+        indices = None if known.is_full else known.indices
+    else:
+        indices = header.codec.read(body[: header.section], header.count, units)
+    values = _read_values(body[header.section :], header, expected)
+    return Selection(indices, values, expected.numel, expected.width, format=header.format, scale=header.scale)
+
+
+def _read_header(message: Tensor, expected: Expected, wanted: Kind) -> _Header:
+    """Check everything that the header can be checked for, the checksum before any meaning."""
+    if message.numel() < HEADER.size:
+        raise WireError(WireReason.TRUNCATED, f"{message.numel()} bytes, a header has {HEADER.size}")
+    fields = HEADER.unpack(message[: HEADER.size].numpy().tobytes())
+    magic, version, kind, codec, format_, width, numel, count, section, scale, *turn, checksum = fields
+    if magic != MAGIC:
+        raise WireError(WireReason.MAGIC, repr(magic))
+    if version != VERSION:
+        raise WireError(WireReason.VERSION, f"version {version}, this build reads {VERSION}")
+    if checksum != _checksum(message):
+        raise WireError(WireReason.CHECKSUM)
+    if codec not in BY_NUMBER or kind != wanted:
+        raise WireError(WireReason.CODEC, f"codec {codec}, kind {kind}")
+    if format_ not in list(ValueFormat):
+        raise WireError(WireReason.FORMAT, f"format {format_}")
+    if (numel, width) != (expected.numel, expected.width):
+        agreed = f"{expected.numel} elements in units of {expected.width}"
+        raise WireError(WireReason.SHAPE, f"{numel} elements in units of {width} instead of {agreed}")
+    if tuple(turn) != (expected.turn.generation, expected.turn.step, expected.turn.group):
+        raise WireError(WireReason.TURN, f"generation, step and group {tuple(turn)}")
+    header = _Header(
+        kind=Kind(kind),
+        codec=BY_NUMBER[codec],
+        format=ValueFormat(format_),
+        count=count,
+        section=section,
+        scale=scale,
+    )
+    _check_lengths(message.numel(), header, expected)
+    return header
+
+
+def _check_lengths(length: int, header: _Header, expected: Expected) -> None:
+    """Check count and sections against each other, before anything is allocated for them."""
+    units = unit_count(expected.numel, expected.width)
+    if header.count > units:
+        raise WireError(WireReason.COUNT, f"{header.count} of {units} units")
+    if header.kind is Kind.VALUES and header.section:
+        raise WireError(WireReason.COORDINATES, "coordinates in a message of values")
+    values = 0 if header.kind is Kind.COORDINATES else header.count * expected.width * header.format.itemsize
+    wanted = HEADER.size + header.section + values
+    if length != wanted:
+        reason = WireReason.TRUNCATED if length < wanted else WireReason.TRAILING
+        raise WireError(reason, f"{length} bytes instead of {wanted}")
+
+
+def _read_values(section: Tensor, header: _Header, expected: Expected) -> Tensor:
+    """The values, in the type they are summed in; all of them finite."""
+    # A copy: the section may begin at an address that the value type must not have.
+    values = section.clone().view(header.format.dtype).to(expected.dtype)
+    if header.format is ValueFormat.INT8:
+        if not 0.0 < header.scale < float("inf"):
+            raise WireError(WireReason.VALUE, f"a step of {header.scale}")
+        values = values * header.scale
+    if not is_finite(values):
+        raise WireError(WireReason.VALUE)
+    return values

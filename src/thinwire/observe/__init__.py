@@ -1,0 +1,1 @@
+"""What happened: counters and spans from every arrow of the data path."""

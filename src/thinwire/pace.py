@@ -1,0 +1,45 @@
+"""How long an exchange may take: from its bytes and rounds, and from how fast earlier ones were."""
+
+from collections import deque
+
+_SMALL = 4096
+"""Below so many bytes an exchange says more about latency than about bandwidth."""
+
+
+class Pace:
+    """A cautious memory of speeds, and the deadlines that follow from it.
+
+    A deadline is ``floor + 3 bytes / slow speed + 10 rounds x slow round``, where slow is the slowest of the last
+    exchanges. Before anything was measured it is ``patience``. Too early a deadline kills a healthy run, too late a
+    one only delays the bad news, hence the generous factors.
+    """
+
+    def __init__(self, *, floor: float = 30.0, patience: float = 1800.0, memory: int = 64) -> None:
+        """Set the bounds.
+
+        Args:
+            floor: Seconds every exchange gets in any case.
+            patience: Seconds to wait for a rank to show up, and for exchanges before any speed is known.
+            memory: How many exchanges are remembered.
+        """
+        self.floor = floor
+        self.patience = patience
+        self._speeds: deque[float] = deque(maxlen=memory)
+        self._rounds: deque[float] = deque(maxlen=memory)
+
+    def observe(self, bytes_sent: int, rounds: int, seconds: float) -> None:
+        """Remember one exchange that ended well."""
+        if seconds <= 0 or rounds <= 0:
+            return
+        if bytes_sent > _SMALL:
+            self._speeds.append(bytes_sent / seconds)
+        else:
+            self._rounds.append(seconds / rounds)
+
+    def allowance(self, bytes_sent: int, rounds: int) -> float:
+        """Seconds that an exchange of so many bytes and rounds may take."""
+        if not self._speeds:
+            return self.patience
+        slow_round = max(self._rounds, default=0.0)
+        wanted = self.floor + 3.0 * bytes_sent / min(self._speeds) + 10.0 * rounds * slow_round
+        return min(max(wanted, self.floor), max(self.patience, self.floor))

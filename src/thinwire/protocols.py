@@ -1,0 +1,192 @@
+"""The four kinds of part, each an answer to one question, each with its law.
+
+Every part is a frozen dataclass of options without state: what changes from step to step comes in by argument.
+`tests/laws` holds every registered part to the laws named here.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from torch import Tensor
+
+from thinwire.types import Delivery, Selection, Traffic, Turn, unit_count
+from thinwire.units import flatten, take
+
+
+class Wire(Protocol):
+    """The few ways in which ranks meet. Every call is made by all ranks in the same order.
+
+    Tensors of bytes are uint8 on the CPU. Each call returns, or raises a typed error by its deadline.
+    """
+
+    @property
+    def rank(self) -> int:
+        """This rank."""
+
+    @property
+    def world(self) -> int:
+        """All ranks."""
+
+    @property
+    def traffic(self) -> Traffic:
+        """What has crossed the wire so far, seen from this rank."""
+
+    def swap(self, note: bytes) -> list[bytes]:
+        """Everybody's note, in rank order. All notes have the same length."""
+
+    def all_gather(self, message: Tensor, sizes: Sequence[int]) -> list[Tensor]:
+        """Everybody's message, in rank order; ``sizes`` are their lengths, known to all."""
+
+    def broadcast(self, message: Tensor, size: int, root: int) -> Tensor:
+        """The root's message of ``size`` bytes; the others' ``message`` is not looked at."""
+
+    def all_reduce(self, values: Tensor) -> Tensor:
+        """The sum over all ranks, bitwise the same on each; ``values`` is used up."""
+
+
+class Selector(ABC):
+    """What is worth sending?
+
+    Law (conservation): the gradient is what was selected plus what was kept, element by element, exactly.
+    """
+
+    @property
+    def width(self) -> int:
+        """Elements of one unit."""
+        return 1
+
+    @property
+    def covers_everything(self) -> bool:
+        """Selects every unit, whatever the data."""
+        return False
+
+    @property
+    def ignores_data(self) -> bool:
+        """Which units it selects follows from the seed and the size alone."""
+        return self.covers_everything
+
+    @property
+    def rounds_values(self) -> bool:
+        """May give other values than it was given."""
+        return False
+
+    def budget(self, units: int) -> int:
+        """How many of ``units`` units it selects at the most when nobody says a number."""
+        return units
+
+    @abstractmethod
+    def choose(self, gradient: Tensor, k: int, seed: int) -> Tensor | None:
+        """The units, strictly increasing, at most ``k`` of them; None for all of them.
+
+        Args:
+            gradient: Flat, contiguous, finite, float32 or float64.
+            k: Between 0 and the number of units.
+            seed: For a selector that draws lots.
+        """
+
+    def at(self, gradient: Tensor, indices: Tensor | None) -> Selection:
+        """What this selector would send of the given units: their values, rounded if it rounds."""
+        return Selection(indices, take(gradient, indices, self.width), gradient.numel(), self.width)
+
+    def select(self, gradient: Tensor, k: int | None = None, *, seed: int = 0) -> Selection:
+        """Select units of a gradient.
+
+        Args:
+            gradient: Any shape and layout, finite numbers.
+            k: At most so many units, the largest first; None leaves it to the selector's own rule.
+            seed: For a selector that draws lots.
+
+        Returns:
+            The selected units with their values; at equal magnitude the lowest index goes first.
+        """
+        flat = flatten(gradient)
+        units = unit_count(flat.numel(), self.width)
+        wanted = self.budget(units) if k is None else k
+        return self.at(flat, self.choose(flat, min(max(wanted, 0), units), seed))
+
+
+class Agreement(ABC):
+    """Whose coordinates?
+
+    Law: with a shared agreement every rank sends the same units.
+    """
+
+    shared: ClassVar[bool]
+    """Every rank ends up with the same coordinates."""
+    tells: ClassVar[bool] = False
+    """One rank has to tell the others its coordinates (a letter without values)."""
+
+    @abstractmethod
+    def propose(self, selector: Selector, owed: Tensor, turn: Turn) -> Selection | None:
+        """What this rank would send before it has heard anybody; None where another rank decides."""
+
+    def speaker(self, turn: Turn) -> int:
+        """The rank whose coordinates count, where one tells the others."""
+        return turn.rank
+
+    def traffic(self, world: int, letter: int) -> Traffic:
+        """What it costs to make a letter of ``letter`` bytes known to all."""
+        return Traffic()
+
+
+class Codec(ABC):
+    """How do coordinates look on the wire?
+
+    Law (round trip): ``read(write(indices)) == indices``, for every strictly increasing list.
+    """
+
+    number: ClassVar[int]
+    """Its number in the wire format."""
+    full_only: ClassVar[bool] = False
+    """Can only write 'every unit'."""
+
+    @abstractmethod
+    def write(self, selection: Selection) -> Tensor:
+        """The coordinate section, uint8 on the CPU."""
+
+    @abstractmethod
+    def read(self, section: Tensor, count: int, units: int) -> Tensor | None:
+        """The indices in a coordinate section (None for every unit), trusting nothing.
+
+        Raises:
+            WireError: The bytes are not what `write` writes for ``count`` of ``units`` units.
+        """
+
+    @abstractmethod
+    def size(self, count: int, units: int) -> float:
+        """Bytes of the section; the expectation for uniformly spread indices where it depends on them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outgoing:
+    """What one rank brings to an exchange."""
+
+    selection: Selection
+    shared: bool
+    """Every rank's selection has these coordinates."""
+    letter: Tensor
+    """The selection as a message, where ranks have coordinates of their own; empty otherwise."""
+    sizes: Sequence[int]
+    """The lengths of everybody's letters."""
+    turn: Turn
+
+
+class Exchange(ABC):
+    """How do messages meet?
+
+    Laws: delivery (every rank gets the same bits, and they are the sum of what was sent) and honest cost
+    (bytes and rounds declared are bytes and rounds counted).
+    """
+
+    needs_shared: ClassVar[bool]
+    """Adds up values position by position, so all ranks must send the same coordinates."""
+
+    @abstractmethod
+    def deliver(self, outgoing: Outgoing, wire: Wire) -> Delivery:
+        """Bring everybody's selections together."""
+
+    @abstractmethod
+    def traffic(self, world: int, payload: int, itemsize: int) -> Traffic:
+        """Declared cost. See each exchange for what ``payload`` counts."""

@@ -1,0 +1,93 @@
+"""Plans with names: published systems, and what is best known to us.
+
+Every recipe is a function of a few options that returns a `thinwire.Plan`. ``recipes.RECIPES`` is the table.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from thinwire.agreements import Leader, Own
+from thinwire.codecs import Delta, Dense
+from thinwire.errors import PlanError
+from thinwire.exchanges import AllGather, AllReduce
+from thinwire.plans import Feedback, Plan
+from thinwire.registry import unknown
+from thinwire.selectors import Everything, TopK
+
+
+def dense() -> Plan:
+    """Everything, by all-reduce: bitwise what plain DDP does. Pays off where the wire is fast."""
+    return Plan(selector=Everything(), agreement=Own(), codec=Dense(), exchange=AllReduce())
+
+
+def topk_allgather(density: float = 0.01, *, momentum: float = 0.0) -> Plan:
+    """Each rank's own top-k with error feedback, delta-coded, all-gathered.
+
+    Args:
+        density: Fraction of the elements that each rank sends.
+        momentum: Momentum correction (Deep Gradient Compression); the optimizer must then have no first moment.
+    """
+    return Plan(
+        selector=TopK(density=density),
+        agreement=Own(),
+        codec=Delta(),
+        exchange=AllGather(),
+        feedback=Feedback(momentum=momentum),
+    )
+
+
+def ar_topk(density: float = 0.01, *, momentum: float = 0.0) -> Plan:
+    """AR-Topk with rotating leader (STAR): the leader's coordinates for all, values by all-reduce.
+
+    Flexible Communication for Optimal Distributed Learning over Unpredictable Networks, Algorithm 1.
+
+    Args:
+        density: Fraction of the elements that is sent.
+        momentum: Momentum correction, as in `topk_allgather`.
+    """
+    return Plan(
+        selector=TopK(density=density),
+        agreement=Leader(),
+        codec=Delta(),
+        exchange=AllReduce(),
+        feedback=Feedback(momentum=momentum),
+    )
+
+
+RECIPES: dict[str, Callable[..., Plan]] = {
+    "dense": dense,
+    "topk_allgather": topk_allgather,
+    "ar_topk": ar_topk,
+}
+"""All recipes by name."""
+
+
+def named(name: str, **options: Any) -> Plan:
+    """A recipe by its name, for configuration files and command lines.
+
+    Args:
+        name: One of `RECIPES`.
+        **options: The recipe's options.
+
+    Returns:
+        The plan.
+
+    Raises:
+        PlanError: There is no recipe of that name (the message lists those there are), or it has no such option.
+    """
+    if name not in RECIPES:
+        raise PlanError(unknown("recipe", name, RECIPES))
+    try:
+        return RECIPES[name](**options)
+    except TypeError as error:
+        raise PlanError(f"recipe {name!r} does not take these options: {error}") from error
+
+
+def default() -> Plan:
+    """What `thinwire.attach` uses when it is given no plan: one percent of each rank's own coordinates."""
+    return topk_allgather(density=0.01)
+
+
+def __getattr__(name: str) -> Any:
+    """Say which recipes there are."""
+    raise AttributeError(unknown("recipe", name, RECIPES))

@@ -1,0 +1,118 @@
+"""Row-sparse gradients (``nn.Embedding(sparse=True)``): one index for each touched row, and never densified.
+
+DDP hands each of them over as a bucket of its own holding a sparse COO tensor. They are sparse by nature, so they
+are sent whole, whatever the plan: selected by their own coordinates, delta-coded, all-gathered, and summed row by
+row in rank order. (Gloo's own sparse all-reduce sends 24 bytes of index for each element and is unreliable.)
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from thinwire import message
+from thinwire.carry import describe
+from thinwire.codecs import Delta
+from thinwire.errors import PeerFailedError, ThinwireError
+from thinwire.layout import Layout
+from thinwire.message import Expected
+from thinwire.observe.stats import Stopwatch
+from thinwire.plans import Plan
+from thinwire.protocols import Wire
+from thinwire.roll_call import Record, What, call_roll
+from thinwire.types import Observation, Selection, Turn, index_dtype
+from thinwire.units import accumulation_dtype, is_finite
+
+
+def carry_rows(
+    gradient: Tensor, layout: Layout, turn: Turn, plan: Plan, wire: Wire
+) -> tuple[Tensor, Observation, bool]:
+    """Bring one row-sparse gradient together.
+
+    Args:
+        gradient: Sparse COO with one sparse dimension.
+        layout: Its one parameter.
+        turn: The exchange.
+        plan: The plan in force, for the roll call only.
+        wire: The ranks.
+
+    Returns:
+        The mean as a coalesced sparse tensor (one row of NaN if some rank's gradient is not finite), what was
+        seen, and whether the step must not count.
+
+    Raises:
+        SyncError: As for `thinwire.carry.carry`.
+    """
+    watch, before = Stopwatch(), wire.traffic
+    failure: Exception | None = None
+    mine, letter = None, torch.empty(0, dtype=torch.uint8)
+    finite = True
+    try:
+        with watch("select"):
+            mine = _rows(gradient)
+            finite = is_finite(mine.values)
+        with watch("encode"):
+            if finite:
+                letter = message.encode(mine, Delta(), turn)
+    except Exception as error:
+        failure = error
+    record = Record(
+        what=What.ROWS, rank=turn.rank, world=turn.world, generation=turn.generation, step=turn.step, group=turn.group,
+        numel=math.prod(gradient.shape), layout=layout.fingerprint, plan=plan.fingerprint, letter=letter.numel(),
+        overflow=not finite, failure=describe(failure),
+    )  # fmt: skip
+    try:
+        with watch("agree"):
+            roll = call_roll(wire, record, plan)
+    except PeerFailedError as error:
+        raise error from failure
+    assert mine is not None
+    if roll.overflow:
+        mean = _sparse(torch.zeros(1, dtype=torch.int64), torch.full((1, mine.width), torch.nan), gradient)
+    else:
+        with watch("exchange"):
+            letters = wire.all_gather(letter, roll.letters)
+        with watch("mean"):
+            expected = Expected(numel=mine.numel, width=mine.width, dtype=mine.values.dtype, turn=turn)
+            mean = _mean([message.decode(each, expected) for each in letters], gradient)
+    sent = wire.traffic
+    seen = Observation(
+        step=turn.step, group=turn.group, numel=mine.numel, sent=mine.count * mine.width, seconds=dict(watch.seconds),
+        bytes_sent=sent.bytes_sent - before.bytes_sent, rounds=sent.rounds - before.rounds,
+    )  # fmt: skip
+    return mean, seen, bool(roll.overflow)
+
+
+def _rows(gradient: Tensor) -> Selection:
+    """The touched rows as units as wide as a row."""
+    if gradient.layout != torch.sparse_coo or gradient.sparse_dim() != 1:
+        raise ThinwireError(
+            f"a sparse gradient of layout {gradient.layout} and shape {tuple(gradient.shape)}: only COO tensors with "
+            f"one sparse dimension, as of nn.Embedding(sparse=True), can be synchronised; make the parameter dense"
+        )
+    rows = gradient.detach().coalesce()
+    width = math.prod(gradient.shape[1:])
+    indices = rows.indices()[0].to(index_dtype(gradient.shape[0]))
+    values = rows.values().reshape(-1).to(accumulation_dtype(gradient.dtype))
+    return Selection(indices, values, math.prod(gradient.shape), width)
+
+
+def _mean(parts: list[Selection], like: Tensor) -> Tensor:
+    """Add up row by row, in rank order."""
+    width = parts[0].width
+    every = torch.cat([part.indices.long() for part in parts])
+    touched, place = torch.unique(every, sorted=True, return_inverse=True)
+    sums = torch.zeros(touched.numel(), width, dtype=parts[0].values.dtype)
+    start = 0
+    for part in parts:
+        sums.index_add_(0, place[start : start + part.count], part.values.view(-1, width))
+        start += part.count
+    return _sparse(touched, sums.div_(len(parts)), like)
+
+
+def _sparse(rows: Tensor, values: Tensor, like: Tensor) -> Tensor:
+    """A coalesced sparse tensor; the rows were checked when they were decoded."""
+    shaped = values.to(like.dtype).view(-1, *like.shape[1:]).to(like.device)
+    return torch.sparse_coo_tensor(
+        rows.unsqueeze(0).to(like.device), shaped, like.shape, is_coalesced=True, check_invariants=True
+    )

@@ -1,0 +1,93 @@
+"""Rounded: another selector's choice, its values written more coarsely. The rounding error stays in the ledger."""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from thinwire.errors import PlanError
+from thinwire.protocols import Selector
+from thinwire.registry import unknown
+from thinwire.types import Selection, ValueFormat
+
+_FORMATS = {"bf16": ValueFormat.BF16, "f16": ValueFormat.F16, "int8": ValueFormat.INT8}
+
+
+@dataclass(frozen=True)
+class Rounded(Selector):
+    """Round the values of another selector.
+
+    Args:
+        selector: Who chooses the units.
+        to: ``"bf16"`` (range of float32, 8 bits of precision), ``"f16"`` (11 bits, saturates at 65504) or
+            ``"int8"`` (one scale for each message, 127 steps of either sign).
+    """
+
+    selector: Selector
+    to: str = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        if not isinstance(self.selector, Selector) or self.selector.rounds_values:
+            raise PlanError(
+                f"Rounded({self.selector!r}): give it a selector that does not round, such as TopK(density=0.01)"
+            )
+        if self.to not in _FORMATS:
+            raise PlanError(unknown("value format to round", str(self.to), _FORMATS))
+
+    @property
+    def rounds_values(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
+    def covers_everything(self) -> bool:
+        """As the selector it rounds."""
+        return self.selector.covers_everything
+
+    @property
+    def ignores_data(self) -> bool:
+        """As the selector it rounds."""
+        return self.selector.ignores_data
+
+    @property
+    def width(self) -> int:
+        """As the selector it rounds."""
+        return self.selector.width
+
+    def budget(self, units: int) -> int:
+        """As the selector it rounds."""
+        return self.selector.budget(units)
+
+    def choose(self, gradient: Tensor, k: int, seed: int) -> Tensor | None:
+        """As the selector it rounds."""
+        return self.selector.choose(gradient, k, seed)
+
+    def at(self, gradient: Tensor, indices: Tensor | None) -> Selection:
+        """The values of the given units, rounded."""
+        return rounded(self.selector.at(gradient, indices), _FORMATS[self.to])
+
+
+def rounded(selection: Selection, format: ValueFormat) -> Selection:
+    """The nearest values that ``format`` can write; what is beyond its range becomes the end of its range."""
+    exact = selection.values
+    if format is ValueFormat.INT8:
+        return _stepped(selection)
+    limit = torch.finfo(format.dtype).max
+    nearest = exact.clamp(-limit, limit).to(format.dtype).to(exact.dtype)
+    return selection.with_values(nearest, format=format)
+
+
+def _stepped(selection: Selection) -> Selection:
+    """Whole multiples of one step, the largest magnitude being 127 of them."""
+    exact = selection.values
+    largest = float(exact.abs().max()) if exact.numel() else 0.0
+    # The step travels as float32. One float below largest / 127, so that 127 steps never pass the largest
+    # float; a step of zero (nothing but denormals) sends zeros and keeps everything.
+    largest = min(largest, torch.finfo(torch.float32).max)
+    step = torch.tensor(largest / 127.0, dtype=torch.float32)
+    scale = float(torch.nextafter(step, torch.tensor(0.0)))
+    if scale == 0.0:
+        return selection.with_values(torch.zeros_like(exact), format=ValueFormat.INT8, scale=1.0)
+    steps = torch.round(exact / scale).clamp(-127, 127)
+    return selection.with_values(steps * scale, format=ValueFormat.INT8, scale=scale)

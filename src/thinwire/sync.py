@@ -1,0 +1,395 @@
+"""A model's synchroniser: DDP's buckets in, the courier's results out, and everything a user may ask of it."""
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
+
+from thinwire import recipes
+from thinwire.carry import Cargo
+from thinwire.courier import Courier
+from thinwire.errors import AttachError, PlanError, SyncError
+from thinwire.flush import mean_debts
+from thinwire.layout import Group, Layout, Span, layout_of, split
+from thinwire.ledger import Ledger
+from thinwire.membership import Membership
+from thinwire.observe.stats import Counter, Stats
+from thinwire.plans import Plan
+from thinwire.saved import Saved, pack, unpack
+from thinwire.step import Step
+from thinwire.torch_names import GradBucket, at_end_of_backward
+
+_FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+
+
+class LossScale(Protocol):
+    """Anything that knows the loss scale in force; `torch.amp.GradScaler` does."""
+
+    def get_scale(self) -> float:
+        """The factor that this step's loss was multiplied with."""
+
+
+class SyncState:
+    """Synchronises the gradients of one DDP model. The state of the communication hook `thinwire.hook`.
+
+    `thinwire.attach` makes one and registers it. By hand it takes two lines, as with torch's own hooks:
+
+        state = thinwire.SyncState(ddp_model, plan)
+        ddp_model.register_comm_hook(state, thinwire.hook)
+
+    Making one is a collective operation: every rank must do it.
+    """
+
+    def __init__(
+        self,
+        model: DistributedDataParallel,
+        plan: Plan | None = None,
+        *,
+        scaler: LossScale | None = None,
+        patience: float = 1800.0,
+    ) -> None:
+        """Prepare to synchronise a model.
+
+        Args:
+            model: The model, wrapped in DistributedDataParallel.
+            plan: What to send and how; None for the best default known so far.
+            scaler: The GradScaler in use, if any. Debts are then rescaled when the loss scale changes.
+            patience: Seconds to wait for a slow rank before giving up on it.
+
+        Raises:
+            AttachError: The model is not a DDP model, or has parameters of an unsupported type.
+            PlanError: The plan is no plan.
+        """
+        _check_model(model)
+        self._model = model
+        self._scaler = scaler
+        self._patience = patience
+        self._names = {id(p): name for name, p in model.module.named_parameters() if p.requires_grad}
+        # A parameter that no rank used keeps its gradient: DDP throws away what is delivered for it.
+        self._hold_silent = bool(model.find_unused_parameters or model.static_graph)
+        self._generation = 0
+        self._ledger = Ledger()
+        self._plan = _check_plan(plan)
+        self._remembered: list[tuple[str, ...]] = []
+        self._groups: list[tuple[str, ...]] = []
+        self._step: Step | None = None
+        self._attached = False
+        self.open(self._plan)
+
+    # What DDP calls --------------------------------------------------------------------------------------------
+
+    def on_bucket(self, bucket: GradBucket) -> torch.futures.Future[Tensor]:
+        """Take a bucket whose gradients are ready; DDP goes on with its backward pass at once.
+
+        Args:
+            bucket: As DDP gives it.
+
+        Returns:
+            A future that completes with the mean. After a failed step it completes with NaN, and `backward` raises.
+        """
+        buffer = bucket.buffer()
+        if not self._attached:
+            return _plain_mean(buffer, self._model.process_group)
+        if bucket.index() == 0 or self._step is None:
+            self._begin()
+        step = self._step
+        assert step is not None
+        devices: list[int | str | torch.device] | None = [buffer.device] if buffer.is_cuda else None
+        future: torch.futures.Future[Tensor] = torch.futures.Future(devices=devices)
+        if buffer.is_cuda:
+            torch.cuda.current_stream().synchronize()
+        try:
+            groups = self._groups_of(bucket)
+        except Exception as error:
+            step.failure = step.failure or error
+            groups = []
+        last = bucket.is_last()
+
+        def job() -> None:
+            result = self._bucket_mean(step, buffer, groups)
+            if last:
+                step.vote()
+            future.set_result(result)
+
+        self._courier.submit(job)
+        # Outside of a backward pass (inside `join`) nothing but the future itself can carry an error.
+        return future if self._in_backward else future.then(lambda done: _value_or_error(step, done))
+
+    def _begin(self) -> None:
+        """A new step: what the last one left open is settled, and a switched plan comes into force."""
+        self._settle()
+        self._groups = []
+        if self._scaler is not None:
+            self._ledger.rescale(float(self._scaler.get_scale()))
+        self._step = Step(
+            plan=self._plan,
+            ledger=self._ledger,
+            wire=self._membership.wire,
+            counter=self._counter,
+            generation=self._generation,
+        )
+        try:
+            # Callbacks run in the order they were queued, and DDP queues its own at its last bucket. So the first
+            # comes before DDP takes over the results, and what that one queues comes when DDP is done: an error
+            # raised there leaves DDP fit for another try.
+            at_end_of_backward(self._before_ddp_finishes)
+            self._in_backward = True
+        except RuntimeError:
+            self._in_backward = False
+
+    def _before_ddp_finishes(self) -> None:
+        self._courier.wait()
+        at_end_of_backward(self._after_ddp_finished)
+
+    def _after_ddp_finished(self) -> None:
+        if self._step is not None and (error := self._step.error()) is not None:
+            self._settle()
+            raise error
+
+    def _groups_of(self, bucket: GradBucket) -> list[Group]:
+        """The bucket by parameter names, cut as the run that is being resumed had it."""
+        names = [self._names[id(parameter)] for parameter in bucket.parameters()]
+        if bucket.buffer().is_sparse:
+            return [Group(Layout((Span(names[0], 0, bucket.buffer().numel()),)))]
+        layout = layout_of(bucket.buffer(), bucket.gradients(), names)
+        return split(layout, self._remembered) if self._remembered else [Group(layout)]
+
+    def _bucket_mean(self, step: Step, buffer: Tensor, groups: list[Group]) -> Tensor:
+        """Runs on the courier's thread: one bucket, usually one group. Never raises."""
+        result: Tensor | None = None
+        for group in groups or [Group(Layout(()))]:
+            cargo = Cargo(
+                gradient=buffer if buffer.is_sparse else group.gather(buffer),
+                layout=group.layout,
+                turn=step.turn(),
+                loss_scale=self._ledger.scale,
+                hold_silent=self._hold_silent,
+            )
+            mean = step.rows(cargo) if buffer.is_sparse else step.group(cargo)
+            step.groups += 1
+            self._groups.append(group.layout.names)
+            if mean is None:
+                result = None
+                break
+            if not group.places:
+                result = mean
+            else:
+                result = torch.empty_like(buffer) if result is None else result
+                group.scatter(mean, result)
+        if result is not None:
+            return result
+        return buffer * torch.nan if buffer.is_sparse else torch.full_like(buffer, torch.nan)
+
+    # What users call -------------------------------------------------------------------------------------------
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the next step."""
+        return self._plan
+
+    def stats(self) -> Stats:
+        """What was sent, how long each stage took, how much of the gradient's energy went through."""
+        self._settle()
+        return self._counter.stats(str(self._plan), self._ledger.steps)
+
+    def switch(self, plan: Plan) -> None:
+        """Change the plan from the next step on. Debts stay. Call it with the same plan on every rank.
+
+        Args:
+            plan: Any plan; `recipes.dense()` is one too.
+
+        Raises:
+            PlanError: This is no plan.
+        """
+        self._plan = _check_plan(plan)
+
+    def skip_step(self) -> None:
+        """The optimizer does not use the last step's gradients: put every debt back to what it was. On every rank.
+
+        Not needed with a GradScaler: steps with gradients that are not finite are put back by themselves.
+        """
+        self._courier.wait()
+        if self._step is not None:
+            self._step.overflow = True
+            self._settle()
+            self._counter.overflows -= 1
+
+    def flush(self) -> dict[str, Tensor]:
+        """Deliver everything still owed, densely: at the end of training, or before the number of ranks changes.
+
+        Call it on every rank between two steps, then step the optimizer once. Every ``grad`` is *replaced* by the mean
+        of what the ranks owed for it, without the loss scale.
+
+        Returns:
+            What was delivered, by parameter name; empty if nothing was owed.
+
+        Raises:
+            SyncError: The ranks do not agree, or one failed; all debts are as before.
+        """
+        self._settle()
+        parameters = self._parameters()
+        step = Step(
+            plan=self._plan, ledger=self._ledger, wire=self._membership.wire, counter=self._counter,
+            generation=self._generation,
+        )  # fmt: skip
+        means: dict[str, Tensor] = {}
+
+        def job() -> None:
+            step.apart(lambda: means.update(mean_debts(parameters, self._ledger, step.plan, step.turn(), step.wire)))
+            step.vote()
+
+        self._courier.submit(job)
+        self._courier.wait()
+        if (error := step.error()) is not None:
+            raise error
+        return {name: self._deliver(name, parameters[name], mean) for name, mean in means.items()}
+
+    def _deliver(self, name: str, parameter: Tensor, mean: Tensor) -> Tensor:
+        """Write a flushed debt into ``grad``; what its type rounds off stays owed."""
+        plain = (mean / self._ledger.scale).to(parameter.dtype)
+        self._ledger.settle(name, mean - plain.to(mean.dtype) * self._ledger.scale)
+        # Debts lie in the order of the parameter's memory, which is DDP's order in a bucket.
+        delivered = torch.empty_like(parameter)
+        delivered.as_strided((delivered.numel(),), (1,)).copy_(plain)
+        parameter.grad = delivered
+        return delivered
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything needed to go on bitwise: tensors and plain numbers only. Each rank saves and loads its own."""
+        self._settle()
+        saved = Saved(
+            rank=self._membership.wire.rank,
+            world=self._membership.wire.world,
+            steps=self._ledger.steps,
+            scale=self._ledger.scale,
+            plan=self._plan,
+            groups=self._groups or self._remembered,
+            owed=self._ledger.owed(),
+            velocity=self._ledger.velocities(),
+        )
+        return pack(saved)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where `state_dict` was taken, plan included. On every rank, each with its own state.
+
+        Args:
+            state: What `state_dict` returned; ``torch.load(..., weights_only=True)`` reads it.
+
+        Raises:
+            StateError: It is another rank's, another world's or another model's. Nothing was changed then.
+        """
+        wire = self._membership.wire
+        saved = unpack(state, rank=wire.rank, world=wire.world, parameters=self._parameters())
+        self._courier.wait()
+        self._step = None
+        self._plan = saved.plan
+        self._remembered = list(saved.groups)
+        self._groups = []
+        self._ledger.load(saved.owed, saved.velocity, saved.scale)
+        self._ledger.steps = saved.steps
+
+    def detach(self) -> None:
+        """Go back to plain DDP. What is still owed is forgotten: flush first.
+
+        DDP cannot unregister a hook, so it stays and takes the plain mean. `thinwire.attach` attaches again.
+        """
+        if not self._attached:
+            return
+        self._settle()
+        if any(bool(debt.any()) for debt in self._ledger.owed().values()):
+            warnings.warn(
+                "detached with debts outstanding: call flush() and step the optimizer once before detach()",
+                stacklevel=2,
+            )
+        self._attached = False
+        self._courier.stop()
+        self._membership.close()
+        self._ledger = Ledger()
+
+    # Life ------------------------------------------------------------------------------------------------------
+
+    @property
+    def attached(self) -> bool:
+        """Whether gradients go through thinwire (and not through a plain mean, after `detach`)."""
+        return self._attached
+
+    def open(self, plan: Plan | None = None) -> None:
+        """Form the group of ranks and start; `attach` calls it. Collective.
+
+        Args:
+            plan: The plan of the first step.
+
+        Raises:
+            AttachError: This synchroniser is attached already.
+        """
+        if self._attached:
+            raise AttachError("this model is attached already; to change the plan call sync.switch(plan)")
+        self._plan = _check_plan(plan)
+        self._generation += 1
+        self._membership = Membership(self._model.process_group, self._patience, self._generation)
+        self._courier = Courier("thinwire-courier")
+        self._counter = Counter()
+        self._in_backward = False
+        self._step = None
+        self._attached = True
+
+    def _settle(self) -> None:
+        """Settle the step that is still open: it counts now, or it never happened."""
+        if not self._attached:
+            return
+        self._courier.wait()
+        step, self._step = self._step, None
+        if step is None:
+            return
+        if step.failure is not None:
+            self._counter.failures += 1
+            return
+        step.commit()
+        if self._groups == self._remembered:
+            self._remembered = []
+
+    def _parameters(self) -> dict[str, Tensor]:
+        """All parameters that may owe, by name, in one order on all ranks."""
+        return {name: p for name, p in self._model.module.named_parameters() if p.requires_grad}
+
+
+def _check_plan(plan: Plan | None) -> Plan:
+    if plan is None:
+        return recipes.default()
+    if not isinstance(plan, Plan):
+        raise PlanError(
+            f"{plan!r} is no plan; write thinwire.recipes.ar_topk(density=0.01), or "
+            f"thinwire.Plan(selector=thinwire.TopK(density=0.01))"
+        )
+    return plan
+
+
+def _check_model(model: object) -> None:
+    if not isinstance(model, DistributedDataParallel):
+        raise AttachError(
+            f"attach needs a model wrapped in torch.nn.parallel.DistributedDataParallel, got {type(model).__name__}; "
+            f"write ddp = DistributedDataParallel(model) after init_process_group, then thinwire.attach(ddp)"
+        )
+    for name, parameter in model.module.named_parameters():
+        if parameter.requires_grad and parameter.dtype not in _FLOATS:
+            raise AttachError(
+                f"parameter {name} is {parameter.dtype}; thinwire synchronises float32, float64, bfloat16 and float16"
+            )
+
+
+def _plain_mean(buffer: Tensor, group: dist.ProcessGroup) -> torch.futures.Future[Tensor]:
+    """What DDP does without a hook."""
+    work = dist.all_reduce(buffer.div_(dist.get_world_size(group)), group=group, async_op=True)
+    future: torch.futures.Future[Tensor] = work.get_future().then(lambda done: done.value()[0])
+    return future
+
+
+def _value_or_error(step: Step, done: torch.futures.Future[Tensor]) -> Tensor:
+    error: SyncError | None = step.error()
+    if error is not None:
+        raise error
+    return done.value()

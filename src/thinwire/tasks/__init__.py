@@ -1,0 +1,1 @@
+"""Small training tasks on real data that every machine with Python has."""

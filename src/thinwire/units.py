@@ -1,0 +1,66 @@
+"""Moving units in and out of flat tensors."""
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from thinwire import kernels
+from thinwire.types import Selection, unit_count
+
+
+def accumulation_dtype(dtype: torch.dtype) -> torch.dtype:
+    """The type in which gradients of ``dtype`` are owed and summed: float32, or float64 for float64."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def flatten(gradient: Tensor) -> Tensor:
+    """Any gradient as a flat, contiguous tensor of its accumulation type (a view where that is possible)."""
+    return gradient.detach().reshape(-1).to(accumulation_dtype(gradient.dtype)).contiguous()
+
+
+def padded(flat: Tensor, width: int) -> Tensor:
+    """``flat`` as a table of units, one row each; the last one filled up with zeros."""
+    rows = unit_count(flat.numel(), width)
+    return functional.pad(flat, (0, rows * width - flat.numel())).view(rows, width)
+
+
+def take(flat: Tensor, indices: Tensor | None, width: int = 1) -> Tensor:
+    """The values of some units (None: of all), flat, in a tensor of their own."""
+    if width == 1:
+        return flat.clone() if indices is None else flat.index_select(0, indices)
+    table = padded(flat, width)
+    return table.reshape(-1).clone() if indices is None else table.index_select(0, indices).reshape(-1)
+
+
+def add_(out: Tensor, selection: Selection) -> None:
+    """Add a selection into a flat tensor."""
+    if selection.is_full:
+        out.add_(selection.values[: selection.numel])
+        return
+    elements, values = _inside(selection)
+    kernels.scatter_add_(out, elements, values.to(out.dtype))
+
+
+def put_(out: Tensor, selection: Selection, values: Tensor) -> None:
+    """Write one value for each of a selection's elements into a flat tensor."""
+    if selection.is_full:
+        out.copy_(values[: selection.numel])
+        return
+    elements, values = _inside(selection, values)
+    out.index_copy_(0, elements.long(), values)
+
+
+def _inside(selection: Selection, values: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Elements and values without the padding of a last, short unit."""
+    elements, values = selection.elements(), selection.values if values is None else values
+    if selection.width > 1 and selection.numel % selection.width:
+        inside = elements < selection.numel
+        return elements[inside], values[inside]
+    return elements, values
+
+
+def is_finite(values: Tensor) -> bool:
+    """Whether every element is a finite number, in one pass and without a mask of its size."""
+    if values.numel() == 0:
+        return True
+    return bool(torch.isfinite(torch.linalg.vector_norm(values, ord=float("inf"))))

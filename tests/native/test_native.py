@@ -1,0 +1,69 @@
+"""What holds for the compiled kernels alone: what they refuse, and that other threads run meanwhile."""
+
+import threading
+import time
+
+import pytest
+import torch
+
+from thinwire import kernels
+
+pytestmark = pytest.mark.skipif(kernels.available()["native"] != "yes", reason="no compiled kernels here")
+
+
+@pytest.mark.parametrize("indices", [[3, 3], [4, 3], [-1, 3], [3, 100]], ids=str)
+def test_rice_refuses_to_write_what_is_not_an_increasing_list(indices: list[int]) -> None:
+    with pytest.raises(ValueError, match="strictly increasing list below 100"):
+        kernels.implementation("native").rice_write(torch.tensor(indices), 100)
+
+
+@pytest.mark.parametrize("bad", [-1, 100, 2**40])
+def test_bitmap_refuses_to_write_an_index_outside(bad: int) -> None:
+    with pytest.raises(IndexError, match="not below 100"):
+        kernels.implementation("native").bitmap_write(torch.tensor([3, bad]), 100)
+
+
+def test_the_compiled_functions_check_what_they_are_given() -> None:
+    import thinwire._native as native
+
+    values, out = torch.randn(10), torch.empty(3, dtype=torch.int32)
+    with pytest.raises(ValueError, match="larger"):
+        native.top_k(values[:2], out)
+    with pytest.raises(TypeError):
+        native.top_k(values.half(), out)
+    with pytest.raises(TypeError):
+        native.top_k(values[::2], out)
+    with pytest.raises(TypeError):
+        native.top_k(values.view(2, 5), out)
+    with pytest.raises(ValueError, match="too narrow"):
+        native.rice_read(torch.zeros(4, dtype=torch.uint8), 2**31 + 1, out)
+    assert native.at_least(values, 0.0, out) == 3  # stops at the end of `out`
+    assert native.rice_write(torch.tensor([0, 90]), 0, torch.empty(3, dtype=torch.uint8)) != 0  # does not fit
+    assert native.bitmap_write(torch.tensor([0]), 9, torch.empty(1, dtype=torch.uint8)) != 0  # does not fit
+
+
+def test_other_threads_run_while_a_kernel_runs() -> None:
+    """The GIL is released: another thread gets through its work before the first long call returns."""
+    values = torch.randn(20_000_000)
+    kernel = kernels.implementation("native")
+    ticks: list[float] = []
+    done = threading.Event()
+
+    def tick() -> None:
+        while not done.is_set():
+            ticks.append(time.perf_counter())
+            time.sleep(0.0005)
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    try:
+        for _ in range(20):
+            start = time.perf_counter()
+            kernel.top_k(values, 5_000_000)
+            end = time.perf_counter()
+            if sum(start < moment < end for moment in ticks) >= 5:
+                return
+    finally:
+        done.set()
+        thread.join()
+    pytest.fail("no other thread ran during any of 20 calls")

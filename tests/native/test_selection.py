@@ -1,0 +1,162 @@
+"""Top-k and threshold selection, on every implementation, against sorting and comparing one by one."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from tests.native import oracle
+from tests.native.oracle import each_kernel
+from thinwire.kernels import Kernels
+
+FLOATS = [torch.float32, torch.float64]
+DENORMAL = float(np.float32(1e-45))
+
+
+def numbers(width: int) -> st.SearchStrategy[float]:
+    """Finite numbers of every kind; two in three come from so small a set that many are equal."""
+    anything = st.floats(allow_nan=False, allow_infinity=False, width=32 if width == 4 else 64)
+    few = st.sampled_from([0.0, -0.0, 1.0, -1.0, DENORMAL, -DENORMAL, 2 * DENORMAL, 1.5, 2.0**127])
+    return st.one_of(few, few, anything)
+
+
+@st.composite
+def vectors(draw: st.DrawFn) -> Tensor:
+    """A short vector."""
+    dtype = draw(st.sampled_from(FLOATS))
+    return torch.tensor(draw(st.lists(numbers(dtype.itemsize), max_size=80)), dtype=dtype)
+
+
+def long_vector(kind: str, n: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """A vector of one of the shapes that selection algorithms stumble over."""
+    noise = torch.randn(n, generator=torch.Generator().manual_seed(n), dtype=torch.float64)
+    shapes = {
+        "gaussian": lambda: noise,
+        "heavy tails": lambda: noise / torch.randn(n, generator=torch.Generator().manual_seed(1)).double().abs(),
+        "all equal": lambda: torch.full((n,), -3.25, dtype=torch.float64),
+        "all zero": lambda: torch.zeros(n, dtype=torch.float64) * noise.sign(),
+        "mostly zero": lambda: torch.where(noise.abs() > 3, noise, 0.0),
+        "few distinct": lambda: (noise * 2).round(),
+        "increasing": lambda: torch.arange(n, dtype=torch.float64) / n,
+        "decreasing": lambda: torch.arange(n, 0, -1, dtype=torch.float64) / n,
+        "large at the end": lambda: torch.where(torch.arange(n) > n - n // 50, 10 + noise, noise * 1e-3),
+        "denormal": lambda: (noise * 50).round() * DENORMAL,
+        "one ulp apart": lambda: 1 + (noise * 10).round() * 2.0**-23,
+    }
+    return shapes[kind]().to(dtype)
+
+
+KINDS = [
+    "gaussian", "heavy tails", "all equal", "all zero", "mostly zero", "few distinct", "increasing", "decreasing",
+    "large at the end", "denormal", "one ulp apart",
+]  # fmt: skip
+
+
+def check_form(indices: Tensor, n: int) -> None:
+    """Indices are flat, in the narrow type, strictly increasing and in range."""
+    assert indices.dtype == torch.int32
+    assert indices.dim() == 1
+    assert bool((indices[1:] > indices[:-1]).all())
+    if indices.numel():
+        assert indices[0] >= 0
+        assert indices[-1] < n
+
+
+@each_kernel
+@given(values=vectors(), share=st.floats(0, 1))
+@example(values=torch.empty(0), share=0.0)
+@example(values=torch.tensor([0.0, -0.0, 0.0]), share=0.5)
+@example(values=torch.tensor([2.0, -2.0, 2.0, -2.0]), share=0.5)
+def test_top_k_of_short_vectors(kernel: Kernels, values: Tensor, share: float) -> None:
+    for k in {0, 1, round(share * values.numel()), values.numel()}:
+        found = kernel.top_k(values, k)
+        check_form(found, values.numel())
+        assert found.tolist() == oracle.top_k(values, k)
+
+
+@each_kernel
+@pytest.mark.parametrize("k", [-1, 0])
+def test_top_k_of_nothing_is_nothing(kernel: Kernels, k: int) -> None:
+    assert kernel.top_k(torch.randn(10), k).numel() == 0
+
+
+@each_kernel
+def test_top_k_of_more_than_there_is_is_everything(kernel: Kernels) -> None:
+    assert kernel.top_k(torch.randn(10), 11).tolist() == list(range(10))
+
+
+@each_kernel
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("n", [1, 15, 16, 17, 4095, 100_003])
+def test_top_k_of_every_shape(kernel: Kernels, kind: str, n: int, dtype: torch.dtype) -> None:
+    values = long_vector(kind, n, dtype)
+    for k in {1, n // 1000, n // 100, n // 3, n - 1, n}:
+        found = kernel.top_k(values, k)
+        check_form(found, n)
+        assert found.tolist() == oracle.top_k(values, k)
+
+
+@each_kernel
+@pytest.mark.parametrize("kind", KINDS)
+def test_top_k_of_vectors_long_enough_to_be_sampled(kernel: Kernels, kind: str) -> None:
+    n = 1_000_003
+    values = long_vector(kind, n)
+    for k in (1, n // 1000, n // 100, n // 10, n // 2, n - 1):
+        found = kernel.top_k(values, k)
+        check_form(found, n)
+        assert found.tolist() == oracle.top_k(values, k)
+
+
+@each_kernel
+@pytest.mark.parametrize("period", [7, 15, 16, 64])
+def test_top_k_of_periodic_vectors(kernel: Kernels, period: int) -> None:
+    """Few large values at a regular distance, as a strided sample would see all of them or none."""
+    n = 600_000
+    values = torch.rand(n, generator=torch.Generator().manual_seed(period)) * 1e-3
+    values[::period] += 1
+    for k in (n // period // 2, n // period, n // period + 100):
+        assert kernel.top_k(values, k).tolist() == oracle.top_k(values, k)
+
+
+@each_kernel
+@given(values=vectors(), threshold=numbers(8))
+@example(values=torch.tensor([0.7]), threshold=0.7)
+@example(values=torch.tensor([0.0, -0.0]), threshold=0.0)
+@example(values=torch.tensor([0.0, 1.0]), threshold=-1.0)
+def test_at_least_of_short_vectors(kernel: Kernels, values: Tensor, threshold: float) -> None:
+    if values.dtype == torch.float32:
+        threshold = float(np.float32(min(max(threshold, -(2.0**127)), 2.0**127)))
+    limits = {threshold, *(abs(v) for v in values.tolist()[:3])}
+    for limit in limits:
+        found = kernel.at_least(values, limit)
+        check_form(found, values.numel())
+        assert found.tolist() == oracle.at_least(values, limit)
+
+
+@each_kernel
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_at_least_of_every_shape(kernel: Kernels, kind: str, dtype: torch.dtype) -> None:
+    values = long_vector(kind, 10_007, dtype)
+    for limit in (0.0, 1.0, float(values.abs().median()), float(values.abs().max()), float("inf")):
+        assert kernel.at_least(values, limit).tolist() == oracle.at_least(values, limit)
+
+
+@each_kernel
+def test_a_threshold_is_rounded_to_the_precision_of_the_values(kernel: Kernels) -> None:
+    tenths = torch.arange(1, 10) / 10
+    for i, tenth in enumerate(tenths.tolist(), 1):
+        assert kernel.at_least(tenths, i / 10).tolist() == kernel.at_least(tenths, tenth).tolist()
+
+
+@each_kernel
+@settings(max_examples=30)
+@given(n=st.integers(1, 40), step=st.integers(2, 4))
+def test_strided_values_select_like_packed_ones(kernel: Kernels, n: int, step: int) -> None:
+    wide = torch.randn(n * step, generator=torch.Generator().manual_seed(n))
+    strided = wide[::step]
+    assert kernel.top_k(strided, n // 2).tolist() == oracle.top_k(strided.contiguous(), n // 2)
+    assert kernel.at_least(strided, 0.5).tolist() == oracle.at_least(strided.contiguous(), 0.5)
