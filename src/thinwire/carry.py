@@ -115,12 +115,14 @@ def _prepare(cargo: Cargo, plan: Plan, ledger: Ledger, watch: Stopwatch) -> _Off
     offer = _Offer(owed=cargo.gradient)
     try:
         with watch("ledger"):
-            if not plan.keeps_nothing or ledger.owes(cargo.layout):
+            if ledger.owes_anything or not plan.keeps_nothing:
                 _open_page(offer, cargo, plan, ledger)
             elif not plan.exchange.needs_shared:
+                # Messages hold finite numbers only. (An all-reduce of everything carries NaN as plain DDP does.)
                 offer.owed = flatten(cargo.gradient)
+                offer.finite = is_finite(offer.owed)
         with watch("select"):
-            if offer.page is None:
+            if offer.finite and offer.page is None:
                 # Nothing is owed and nothing will be: the gradient itself, without a copy, in its own type.
                 offer.proposal = Selection(None, offer.owed, offer.owed.numel())
             elif offer.finite:

@@ -153,9 +153,10 @@ class Ledger:
                 page.velocity = torch.zeros_like(page.owed)
             page.velocity[span.start : span.stop] = old.velocity[place.start : place.stop]
 
-    def owes(self, layout: Layout) -> bool:
-        """Whether any parameter of a group has a page (its debt may be zero)."""
-        return any(name in self._home for name in layout.names)
+    @property
+    def owes_anything(self) -> bool:
+        """Whether any parameter has a page (its debt may be zero)."""
+        return bool(self._home)
 
     def close(self, names: Iterable[str]) -> None:
         """Forget the pages of parameters that owe nothing any more."""

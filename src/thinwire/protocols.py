@@ -30,6 +30,10 @@ class Wire(Protocol):
         """All ranks."""
 
     @property
+    def broken(self) -> str | None:
+        """Why this wire is not used any more, if so."""
+
+    @property
     def traffic(self) -> Traffic:
         """What has crossed the wire so far, seen from this rank."""
 

@@ -158,7 +158,9 @@ def call_roll(wire: Wire, record: Record, plan: Plan) -> Roll:
         raise PeerFailedError(
             f"step {record.step} was given up on all ranks: {reasons}. Nothing was changed.", ranks=ranks
         )
-    odd = {field: ranks for field in _COMMON if (ranks := _odd_ranks([getattr(r, field) for r in records]))}
+    # A rank with an overflow has drawn no lots, and nobody will send anything.
+    fields = _COMMON if not any(r.overflow for r in records) else _COMMON[:-1]
+    odd = {field: ranks for field in fields if (ranks := _odd_ranks([getattr(r, field) for r in records]))}
     if odd:
         raise _disagreement(wire, records, odd, plan)
     return Roll(records)

@@ -11,10 +11,10 @@ from thinwire.errors import DisagreementError, PeerFailedError, SyncError
 from thinwire.ledger import Ledger, Page
 from thinwire.observe.stats import Counter
 from thinwire.plans import Plan
+from thinwire.protocols import Wire
 from thinwire.roll_call import Record, What, call_roll
 from thinwire.rows import carry_rows
 from thinwire.types import Turn
-from thinwire.wire import GroupWire
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ class Step:
 
     plan: Plan
     ledger: Ledger
-    wire: GroupWire
+    wire: Wire
     counter: Counter
     generation: int
     failure: Exception | None = None

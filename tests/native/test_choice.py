@@ -70,4 +70,5 @@ def test_an_unknown_implementation_lists_the_known_ones() -> None:
 
 @pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler here")
 def test_where_there_is_a_compiler_the_extension_was_built() -> None:
-    assert kernels.available() == {"native": "yes", "reference": "yes"}
+    everything = {"native": "yes", "reference": "yes"}
+    assert kernels.available() == everything, "`pip install -v -e .` shows what the compiler said"

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from thinwire import kernels
+from thinwire.errors import WireError
 
 pytestmark = pytest.mark.skipif(kernels.available()["native"] != "yes", reason="no compiled kernels here")
 
@@ -21,6 +22,14 @@ def test_rice_refuses_to_write_what_is_not_an_increasing_list(indices: list[int]
 def test_bitmap_refuses_to_write_an_index_outside(bad: int) -> None:
     with pytest.raises(IndexError, match="not below 100"):
         kernels.implementation("native").bitmap_write(torch.tensor([3, bad]), 100)
+
+
+def test_an_absurd_count_is_refused_before_there_is_memory_for_it() -> None:
+    kernel = kernels.implementation("native")
+    with pytest.raises(WireError, match="4611686018427387904 indices in 2 bytes"):
+        kernel.rice_read(torch.tensor([0, 1], dtype=torch.uint8), 2**62, 2**40)
+    with pytest.raises(WireError, match="a bitmap of 2 bytes"):
+        kernel.bitmap_read(torch.tensor([0, 1], dtype=torch.uint8), 2**40, 2**40)
 
 
 def test_the_compiled_functions_check_what_they_are_given() -> None:

@@ -147,7 +147,7 @@ def test_all_implementations_write_the_same_long_sections(density: float) -> Non
         pytest.param(b"\x08\x00", 1, 8, WireReason.COORDINATES, id="unary missing"),
         pytest.param(b"\x00\x00", 1, 8, WireReason.COORDINATES, id="unary without an end"),
         pytest.param(b"\x00\x03", 1, 8, WireReason.COORDINATES, id="one number too many"),
-        pytest.param(b"\x00\x01", 2**62, 8, WireReason.COORDINATES, id="absurd count"),
+        pytest.param(b"\x00\x01", 1000, 8, WireReason.COORDINATES, id="more indices than bits"),
         pytest.param(b"\x28" + b"\xff" * 9, 2**61, 2**40, WireReason.COORDINATES, id="count that wraps around"),
         pytest.param(b"\x04\x10\x01", 1, 99, WireReason.PADDING, id="behind the low bits"),
         pytest.param(b"\x00\x01\x00", 1, 99, WireReason.PADDING, id="a whole byte behind the unary numbers"),

@@ -1,0 +1,136 @@
+"""Ranks as threads of one process: thousands of exchanges a second, for property tests and simulations.
+
+The wire is memory, but the collectives are the real algorithms, message by message (a ring for all-gather and
+all-reduce, a binomial tree for broadcast), and every byte a rank sends is counted where it is sent. So this is
+also the independent witness of what an exchange declares to cost.
+"""
+
+import queue
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from thinwire.errors import SyncError
+from thinwire.exchanges.all_reduce import ring_chunks
+from thinwire.types import Traffic
+
+_TIMEOUT = 20.0
+
+
+class ThreadWire:
+    """One rank's end of a wire in memory; a `thinwire.protocols.Wire`."""
+
+    def __init__(self, rank: int, boxes: Sequence[Sequence["queue.SimpleQueue[Any]"]], jitter: random.Random | None) -> None:
+        """Join: ``boxes[a][b]`` holds what rank a has sent to rank b."""
+        self.rank = rank
+        self.world = len(boxes)
+        self.broken: str | None = None
+        self.bytes_sent = 0
+        self.rounds = 0
+        self._boxes = boxes
+        self._jitter = jitter
+
+    @property
+    def traffic(self) -> Traffic:
+        """What this rank has sent so far, and in how many rounds."""
+        return Traffic(bytes_sent=self.bytes_sent, rounds=self.rounds)
+
+    def _send(self, to: int, data: Tensor | bytes) -> None:
+        if self._jitter is not None and self._jitter.random() < 0.05:
+            time.sleep(self._jitter.random() * 0.002)
+        self.bytes_sent += len(data) if isinstance(data, bytes) else data.numel() * data.element_size()
+        self._boxes[self.rank][to].put(data if isinstance(data, bytes) else data.clone())
+
+    def _receive(self, source: int) -> Any:
+        try:
+            return self._boxes[source][self.rank].get(timeout=_TIMEOUT)
+        except queue.Empty:
+            self.broken = f"rank {source} sent nothing for {_TIMEOUT} s"
+            raise SyncError(self.broken, ranks=(source,)) from None
+
+    def swap(self, note: bytes) -> list[bytes]:
+        """To all at once: one round."""
+        for other in range(self.world):
+            if other != self.rank:
+                self._send(other, note)
+        self.rounds += 1 if self.world > 1 else 0
+        return [note if other == self.rank else self._receive(other) for other in range(self.world)]
+
+    def all_gather(self, message: Tensor, sizes: Sequence[int]) -> list[Tensor]:
+        """A ring: in each round, pass on what came last. Blocks are as long as the longest."""
+        longest = max(sizes)
+        blocks = [torch.zeros(longest, dtype=torch.uint8) for _ in sizes]
+        blocks[self.rank][: message.numel()] = message
+        for turn in range(self.world - 1 if longest else 0):
+            self._send((self.rank + 1) % self.world, blocks[(self.rank - turn) % self.world])
+            blocks[(self.rank - turn - 1) % self.world] = self._receive((self.rank - 1) % self.world)
+            self.rounds += 1
+        return [block[:size] for block, size in zip(blocks, sizes, strict=True)]
+
+    def broadcast(self, message: Tensor, size: int, root: int) -> Tensor:
+        """A binomial tree: in each round, whoever has it passes it on."""
+        place = (self.rank - root) % self.world
+        have = message if place == 0 else None
+        for bit in range((self.world - 1).bit_length()):
+            self.rounds += 1
+            partner = place ^ (1 << bit)
+            if have is not None and place < (1 << bit) and partner < self.world:
+                self._send((partner + root) % self.world, have)
+            elif have is None and (1 << bit) <= place < (2 << bit):
+                have = self._receive((partner + root) % self.world)
+        assert have is not None
+        return have
+
+    def all_reduce(self, values: Tensor) -> Tensor:
+        """A ring: sums go round once until every rank has one chunk complete, then the complete chunks go round."""
+        if values.numel() == 0 or self.world == 1:
+            return values
+        chunks = list(values.split(ring_chunks(values.numel(), self.world)))
+        right, left = (self.rank + 1) % self.world, (self.rank - 1) % self.world
+        for turn in range(self.world - 1):
+            self._send(right, chunks[(self.rank - turn) % self.world])
+            chunks[(self.rank - turn - 1) % self.world] += self._receive(left)
+            self.rounds += 1
+        for turn in range(self.world - 1):
+            self._send(right, chunks[(self.rank - turn + 1) % self.world])
+            chunks[(self.rank - turn) % self.world].copy_(self._receive(left))
+            self.rounds += 1
+        return values
+
+
+def run_threads(
+    function: Callable[..., Any], world: int, *args: Any, jitter: int | None = None
+) -> list[Any]:
+    """Run ``function(wire, *args)`` on so many ranks.
+
+    Args:
+        function: What each rank does.
+        world: How many ranks.
+        *args: Passed on.
+        jitter: A seed for random pauses before sends; None for none.
+
+    Returns:
+        The results, or the exceptions that were raised, in rank order.
+    """
+    boxes = [[queue.SimpleQueue[Any]() for _ in range(world)] for _ in range(world)]
+    results: list[Any] = [None] * world
+
+    def work(rank: int) -> None:
+        wire = ThreadWire(rank, boxes, None if jitter is None else random.Random(jitter * 1009 + rank))
+        try:
+            with torch.no_grad():
+                results[rank] = function(wire, *args)
+        except BaseException as error:  # noqa: BLE001 - handed to the caller
+            results[rank] = error
+
+    threads = [threading.Thread(target=work, args=(rank,), daemon=True) for rank in range(world)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results

@@ -1,0 +1,56 @@
+"""One or more samples of every registered part, and every plan they make. New parts are found by themselves.
+
+A part whose options have no defaults needs a line in SAMPLES; `samples` says so if it is missing.
+"""
+
+import itertools
+from functools import cache
+from typing import Any
+
+from thinwire.agreements import AGREEMENTS
+from thinwire.codecs import CODECS
+from thinwire.errors import PlanError
+from thinwire.exchanges import EXCHANGES
+from thinwire.plans import Feedback, Plan
+from thinwire.registry import Table
+from thinwire.selectors import SELECTORS, RandomK, Rounded, Threshold, TopK
+
+SAMPLES: dict[str, list[Any]] = {
+    "top-k": [TopK(density=0.1), TopK(density=0.05, width=3)],
+    "threshold": [Threshold(threshold=0.8)],
+    "random-k": [RandomK(density=0.1), RandomK(density=0.05, width=4)],
+    "rounded": [],  # a wrapper: every other selector is also tried rounded, see `selectors`
+}
+
+
+def samples(table: Table[Any]) -> list[Any]:
+    """Samples of all parts of one kind."""
+    found = []
+    for name, part in table.items():
+        if name in SAMPLES:
+            found.extend(SAMPLES[name])
+            continue
+        try:
+            found.append(part())
+        except TypeError:
+            raise AssertionError(f"add a sample of {name!r} to tests/laws/samples.py") from None
+    return found
+
+
+def selectors() -> list[Any]:
+    """Every selector, plain and rounded in every way."""
+    plain = samples(SELECTORS)
+    return plain + [Rounded(selector, to=to) for selector in plain for to in ("bf16", "f16", "int8")]
+
+
+@cache
+def plans() -> list[Plan]:
+    """Every combination of registered parts that makes a plan."""
+    found = []
+    for parts in itertools.product(selectors(), samples(AGREEMENTS), samples(CODECS), samples(EXCHANGES)):
+        try:
+            found.append(Plan(**dict(zip(("selector", "agreement", "codec", "exchange"), parts, strict=True))))
+        except PlanError:
+            continue
+    found += [found[i].replace(feedback=Feedback(momentum=0.9)) for i in range(0, len(found), 9)]
+    return found

@@ -1,0 +1,154 @@
+"""Laws 3 and 4: every rank gets the same bits, they are the mean of what was sent, and it cost what was declared."""
+
+import pytest
+import torch
+
+from tests.laws.samples import plans
+from tests.laws.test_conservation import gradient
+from thinwire import message
+from thinwire.carry import Cargo, carry
+from thinwire.codecs import Delta
+from thinwire.lab.threads import ThreadWire, run_threads
+from thinwire.layout import Layout
+from thinwire.ledger import Ledger
+from thinwire.plans import Plan
+from thinwire.roll_call import SIZE, Record, What
+from thinwire.selectors import TopK
+from thinwire.types import Traffic, Turn, unit_count
+
+NUMEL = 157
+
+
+class Witness(ThreadWire):
+    """Remembers what the roll call said, and what each collective cost."""
+
+    letters: list[int]
+    costs: list[Traffic]
+
+    def swap(self, note: bytes) -> list[bytes]:
+        """As the wire does, with an ear open."""
+        notes = self.counted(super().swap, note)
+        self.letters = [Record.unpack(each).letter for each in notes]
+        return notes
+
+    def all_gather(self, *args):
+        """Counted."""
+        return self.counted(super().all_gather, *args)
+
+    def broadcast(self, *args):
+        """Counted."""
+        return self.counted(super().broadcast, *args)
+
+    def all_reduce(self, *args):
+        """Counted."""
+        return self.counted(super().all_reduce, *args)
+
+    def counted(self, collective, *args):
+        """What one collective makes this rank send."""
+        before = self.traffic
+        result = collective(*args)
+        after = self.traffic
+        self.costs.append(
+            Traffic(bytes_sent=after.bytes_sent - before.bytes_sent, rounds=after.rounds - before.rounds)
+        )
+        return result
+
+
+def two_steps(wire: ThreadWire, plan: Plan) -> list[tuple[torch.Tensor, torch.Tensor, list[Traffic], Traffic]]:
+    """Per step: the mean, what this rank sent, the cost of each collective, the cost declared."""
+    wire.__class__ = Witness
+    assert isinstance(wire, Witness)
+    ledger, out = Ledger(), []
+    for step in range(2):
+        fresh = gradient(("normal", "heavy tail")[step], NUMEL, 10 * step + wire.rank)
+        if step == 1 and wire.rank == 0:
+            fresh = torch.zeros(NUMEL)
+        before = ledger.owed().get("w", torch.zeros(NUMEL)).double() if not plan.feedback.momentum else None
+        turn = Turn(step=step, group=0, rank=wire.rank, world=wire.world)
+        wire.costs = []
+        carried = carry(Cargo(gradient=fresh, layout=Layout.of({"w": NUMEL}), turn=turn), plan, ledger, wire)
+        assert carried.seen.bytes_sent == sum(cost.bytes_sent for cost in wire.costs)
+        kept = torch.zeros(NUMEL, dtype=torch.float64)
+        if carried.page is not None:
+            carried.page.commit()
+            kept = carried.page.owed.double()
+        sent = torch.zeros(0) if before is None else before + fresh.double() - kept
+        out.append((carried.mean, sent, wire.costs, declared(plan, wire, carried.seen.sent)))
+    return out
+
+
+def declared(plan: Plan, wire: ThreadWire, sent: int) -> Traffic:
+    """What the parts say that this costs, from sizes alone."""
+    assert isinstance(wire, Witness)
+    roll_call = Traffic(bytes_sent=(wire.world - 1) * SIZE, rounds=1)
+    itemsize = {"int8": 1, "bf16": 2, "f16": 2}.get(getattr(plan.selector, "to", ""), 4)
+    values = unit_count(sent, plan.selector.width) * plan.selector.width * itemsize
+    if plan.exchange.needs_shared:
+        payload = values
+    elif plan.shares_coordinates:
+        payload, itemsize = message.HEADER.size + values, 1
+    else:
+        payload, itemsize = max(wire.letters), 1
+    told = plan.agreement.traffic(wire.world, max(wire.letters)) if plan.agreement.tells else Traffic()
+    return roll_call + told + plan.exchange.traffic(wire.world, payload, itemsize)
+
+
+@pytest.mark.parametrize("world", [2, 3, 4, 5, 8])
+def test_every_plan_delivers_one_mean_at_the_declared_cost(world):
+    for plan in plans():
+        results = run_threads(two_steps, world, plan, jitter=world)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise AssertionError(f"{plan}") from result
+        for step in range(2):
+            means = [result[step][0] for result in results]
+            assert all(torch.equal(means[0], mean) for mean in means[1:]), f"ranks differ: {plan}"
+            if not plan.feedback.momentum:
+                wanted = sum(result[step][1] for result in results) / world
+                scale = max(float(abs(result[step][1]).max()) for result in results) + 1e-30
+                assert float((means[0].double() - wanted).abs().max()) <= 1e-6 * scale, f"another sum: {plan}"
+            # Collective by collective: the busiest rank of one need not be the busiest of the next.
+            counted = Traffic()
+            for costs in zip(*(result[step][2] for result in results), strict=True):
+                assert len({cost.rounds for cost in costs}) == 1
+                counted += Traffic(bytes_sent=max(cost.bytes_sent for cost in costs), rounds=costs[0].rounds)
+            assert counted == results[0][step][3], f"another cost than declared: {plan}"
+
+
+def test_momentum_correction_is_deep_gradient_compression():
+    """Against the two lines of the paper: u = m u + g; v = v + u; what is sent leaves both."""
+    plan = next(p for p in plans() if p.feedback.momentum and isinstance(p.selector, TopK) and p.selector.width == 1)
+    plan = plan.replace(agreement=type(plans()[0].agreement)(), codec=Delta(), exchange=_all_gather())
+
+    def run(wire: ThreadWire) -> None:
+        ledger = Ledger()
+        u, v = torch.zeros(NUMEL), torch.zeros(NUMEL)
+        for step in range(10):
+            fresh = gradient("normal", NUMEL, 100 * step + wire.rank)
+            turn = Turn(step=step, group=0, rank=wire.rank, world=wire.world)
+            carried = carry(Cargo(gradient=fresh, layout=Layout.of({"w": NUMEL}), turn=turn), plan, ledger, wire)
+            assert carried.page is not None
+            carried.page.commit()
+            u = u * 0.9 + fresh
+            v = v + u
+            chosen = v.abs().topk(plan.selector.budget(NUMEL)).indices
+            u[chosen] = 0.0
+            v[chosen] = 0.0
+            torch.testing.assert_close(ledger.owed()["w"], v, rtol=0, atol=0)
+            torch.testing.assert_close(ledger.velocities()["w"], u, rtol=0, atol=0)
+
+    assert run_threads(run, 2) == [None, None]
+
+
+def _all_gather():
+    from thinwire.exchanges import AllGather
+
+    return AllGather()
+
+
+def test_the_roll_call_costs_one_round():
+    def run(wire: ThreadWire) -> Traffic:
+        wire.swap(Record(what=What.VOTE, world=wire.world, generation=0, step=0, rank=wire.rank).pack())
+        return wire.traffic
+
+    assert run_threads(run, 5) == [Traffic(bytes_sent=4 * SIZE, rounds=1)] * 5
