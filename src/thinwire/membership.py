@@ -20,14 +20,21 @@ class Membership:
             generation: How often this synchroniser has formed a group, this time included.
         """
         ranks = dist.get_process_group_ranks(group)
+        # A group of all ranks gets a name from a counter, never used twice. The name of a smaller one is a hash of its
+        # ranks, used again once the group is destroyed; the new group then finds the old one's addresses in the
+        # store, and hangs. So smaller groups are never destroyed.
+        self._everybody = len(ranks) == dist.get_world_size()
         # The backend's own time-out must not strike before ours, which knows more.
         timeout = timedelta(seconds=2 * patience + 60)
         self._group = dist.new_group(
-            ranks, timeout=timeout, backend=dist.get_backend(group), use_local_synchronization=True
+            ranks,
+            timeout=timeout,
+            backend=dist.get_backend(group),
+            use_local_synchronization=not self._everybody,
         )
         self.wire = GroupWire(self._group, Pace(patience=patience), life=str(generation))
 
     def close(self) -> None:
         """Give the group back, unless it is damaged: an operation may still be running in it."""
-        if not self.wire.broken and dist.is_initialized():
+        if self._everybody and not self.wire.broken and dist.is_initialized():
             dist.destroy_process_group(self._group)

@@ -65,7 +65,7 @@ def encode(selection: Selection, codec: Codec | None, turn: Turn, *, kind: Kind 
     Returns:
         The message: uint8, on the CPU, in memory of its own.
     """
-    codec = codec if codec is not None else BY_NUMBER[0]
+    codec = codec if codec is not None and kind is not Kind.VALUES else BY_NUMBER[0]
     section = codec.write(selection) if kind is not Kind.VALUES else _NOTHING
     values = _written_values(selection) if kind is not Kind.COORDINATES else _NOTHING
     out = torch.empty(HEADER.size + section.numel() + values.numel(), dtype=torch.uint8)
@@ -73,7 +73,8 @@ def encode(selection: Selection, codec: Codec | None, turn: Turn, *, kind: Kind 
     out[HEADER.size + section.numel() :] = values
     numbers = (kind, codec.number, selection.format, selection.width, selection.numel, selection.count)
     turns = (turn.generation, turn.step, turn.group)
-    header = HEADER.pack(MAGIC, VERSION, *numbers, section.numel(), selection.scale, *turns, 0)
+    scale = selection.scale if selection.format is ValueFormat.INT8 else 1.0
+    header = HEADER.pack(MAGIC, VERSION, *numbers, section.numel(), scale, *turns, 0)
     raw = out.numpy()
     raw[: HEADER.size] = memoryview(header)
     raw[_CHECKSUM_AT : HEADER.size] = memoryview(struct.pack("<I", _checksum(out)))
@@ -125,6 +126,7 @@ def decode(
     else:
         indices = header.codec.read(body[: header.section], header.count, units)
     values = _read_values(body[header.section :], header, expected)
+    _check_padding(body[header.section :], indices, header, expected)
     return Selection(indices, values, expected.numel, expected.width, format=header.format, scale=header.scale)
 
 
@@ -140,10 +142,11 @@ def _read_header(message: Tensor, expected: Expected, wanted: Kind) -> _Header:
         raise WireError(WireReason.VERSION, f"version {version}, this build reads {VERSION}")
     if checksum != _checksum(message):
         raise WireError(WireReason.CHECKSUM)
-    if codec not in BY_NUMBER or kind != wanted:
+    if codec not in BY_NUMBER or kind != wanted or (kind == Kind.VALUES and codec != 0):
         raise WireError(WireReason.CODEC, f"codec {codec}, kind {kind}")
-    if format_ not in list(ValueFormat):
-        raise WireError(WireReason.FORMAT, f"format {format_}")
+    # Sums in float32 cannot take float64 bit for bit.
+    if format_ not in list(ValueFormat) or (format_ == ValueFormat.F64 and expected.dtype != torch.float64):
+        raise WireError(WireReason.FORMAT, f"format {format_} for sums in {expected.dtype}")
     if (numel, width) != (expected.numel, expected.width):
         agreed = f"{expected.numel} elements in units of {expected.width}"
         raise WireError(WireReason.SHAPE, f"{numel} elements in units of {width} instead of {agreed}")
@@ -177,12 +180,23 @@ def _check_lengths(length: int, header: _Header, expected: Expected) -> None:
 
 def _read_values(section: Tensor, header: _Header, expected: Expected) -> Tensor:
     """The values, in the type they are summed in; all of them finite."""
+    stepped = header.format is ValueFormat.INT8
+    if not 0.0 < header.scale < float("inf") or (header.scale != 1.0 and not stepped):
+        raise WireError(WireReason.VALUE, f"a step of {header.scale}")
     # A copy: the section may begin at an address that the value type must not have.
     values = section.clone().view(header.format.dtype).to(expected.dtype)
-    if header.format is ValueFormat.INT8:
-        if not 0.0 < header.scale < float("inf"):
-            raise WireError(WireReason.VALUE, f"a step of {header.scale}")
+    if stepped:
         values = values * header.scale
     if not is_finite(values):
         raise WireError(WireReason.VALUE)
     return values
+
+
+def _check_padding(section: Tensor, indices: Tensor | None, header: _Header, expected: Expected) -> None:
+    """Where the last unit sticks out of the tensor, nothing may hide in the part that nobody reads."""
+    spare = -expected.numel % expected.width * header.format.itemsize
+    if not spare or not section.numel():
+        return
+    has_last = indices is None or int(indices[-1]) == unit_count(expected.numel, expected.width) - 1
+    if has_last and bool(section[-spare:].any()):
+        raise WireError(WireReason.PADDING, "behind the last element")

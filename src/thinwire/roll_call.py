@@ -7,6 +7,7 @@ Any disagreement is found by every rank from the same records, so all of them ra
 
 import enum
 import json
+import math
 import struct
 import zlib
 from collections import Counter
@@ -92,21 +93,29 @@ class Record:
 
     @staticmethod
     def unpack(data: bytes) -> "Record":
-        """Read a record.
+        """Read a record. Of one written in another version only the version is read: `call_roll` reports it.
 
         Raises:
-            WireError: TRUNCATED, MAGIC, CHECKSUM or CODEC (an unknown purpose).
+            WireError: TRUNCATED, TRAILING, MAGIC, CHECKSUM, CODEC (an unknown purpose), PADDING (unknown flags, or
+                a text without a failure) or VALUE (an impossible loss scale).
         """
         if len(data) != SIZE:
-            raise WireError(WireReason.TRUNCATED, f"a roll-call record of {len(data)} bytes")
+            reason = WireReason.TRUNCATED if len(data) < SIZE else WireReason.TRAILING
+            raise WireError(reason, f"a roll-call record of {len(data)} bytes instead of {SIZE}")
         magic, version, what, flags, dtype, rank, world, generation, step, *body, text, checksum = _LAYOUT.unpack(data)
         group, numel, layout, plan, loss_scale, coordinates, letter = body
         if magic != MAGIC:
             raise WireError(WireReason.MAGIC, repr(magic))
         if checksum != zlib.crc32(data[:-4]):
             raise WireError(WireReason.CHECKSUM)
-        if what not in list(What) or flags > 7:
-            raise WireError(WireReason.CODEC, f"purpose {what}, flags {flags}")
+        if version != VERSION:
+            return Record(version=version, what=What.VOTE, world=0, generation=0, step=0, rank=0)
+        if what not in list(What):
+            raise WireError(WireReason.CODEC, f"purpose {what}")
+        if flags > 7 or (not flags & 4 and any(text)):
+            raise WireError(WireReason.PADDING, f"flags {flags}, text {text!r}")
+        if not 0.0 <= loss_scale < math.inf:
+            raise WireError(WireReason.VALUE, f"a loss scale of {loss_scale}")
         return Record(
             what=What(what), world=world, generation=generation, step=step, group=group, numel=numel, layout=layout,
             plan=plan, loss_scale=loss_scale, coordinates=coordinates, dtype=dtype, version=version, rank=rank,
@@ -116,7 +125,7 @@ class Record:
 
 
 _COMMON = (
-    "version", "what", "world", "generation", "step", "group", "numel", "dtype", "layout", "plan", "loss_scale",
+    "what", "world", "generation", "step", "group", "numel", "dtype", "layout", "plan", "loss_scale",
     "coordinates",
 )  # fmt: skip
 
@@ -151,6 +160,8 @@ def call_roll(wire: Wire, record: Record, plan: Plan) -> Roll:
         DisagreementError: The ranks are about to do different things. The same error on every rank.
     """
     records = [Record.unpack(note) for note in wire.swap(record.pack())]
+    if odd_versions := _odd_ranks([r.version for r in records]):
+        raise _disagreement(wire, records, {"version": odd_versions}, plan)
     failed = [r for r in records if r.failure]
     if failed:
         reasons = "; ".join(f"rank {r.rank}: {r.failure}" for r in failed)
@@ -179,9 +190,11 @@ def _disagreement(
     """Find out more where the plans differ (all ranks are here, in step), and say it all."""
     findings = {field: [str(_shown(getattr(r, field))) for r in records] for field in odd}
     if "plan" in odd:
-        texts = [note.rstrip(b" ").decode() for note in wire.swap(plan.text.encode()[:_PLAN_TEXT].ljust(_PLAN_TEXT))]
-        del findings["plan"]
-        findings.update(_plan_differences(texts))
+        notes = wire.swap(plan.text.encode()[:_PLAN_TEXT].ljust(_PLAN_TEXT))
+        # Where the texts tell no difference (they are cut off, or damaged), the fingerprints stay.
+        if details := _plan_differences([note.rstrip(b" ").decode("utf-8", "replace") for note in notes]):
+            del findings["plan"]
+            findings.update(details)
     odd_ranks = tuple(sorted({rank for values in findings.values() for rank in _odd_ranks(values)}))
     sentences = [_sentence(field, values) for field, values in findings.items()]
     return DisagreementError(
@@ -207,8 +220,8 @@ def _plan_differences(texts: Sequence[str]) -> dict[str, list[str]]:
     """Every option in which plans differ, by its path, for example ``plan.selector.density``."""
     try:
         flat = [_flattened("plan", json.loads(text)) for text in texts]
-    except ValueError:
-        return {"plan": list(texts)}
+    except (ValueError, RecursionError):
+        return {"plan": list(texts)} if len(set(texts)) > 1 else {}
     paths = sorted({path for options in flat for path in options})
     rows = {path: [str(options.get(path, "absent")) for options in flat] for path in paths}
     differing = {path: values for path, values in rows.items() if len(set(values)) > 1}

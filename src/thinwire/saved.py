@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from thinwire.errors import PlanError, StateError
+from thinwire.errors import StateError
 from thinwire.plans import Plan
 from thinwire.units import accumulation_dtype, is_finite
 
@@ -63,25 +63,73 @@ def unpack(state: Mapping[str, Any], *, rank: int, world: int, parameters: Mappi
     Raises:
         StateError: It does not belong here, or is damaged.
     """
-    if not isinstance(state, Mapping) or state.get("format") != FORMAT:
-        found = state.get("format") if isinstance(state, Mapping) else type(state).__name__
-        raise StateError(
-            f"this is no thinwire state of format {FORMAT} (found: {found!r}); pass what sync.state_dict() gave"
-        )
+    try:
+        found = _whole(state["format"] if isinstance(state, Mapping) else state)
+    except (KeyError, ValueError, TypeError) as error:
+        raise StateError(f"this is no thinwire state ({error!r}); pass what sync.state_dict() gave") from error
+    if found != FORMAT:
+        raise StateError(f"this is a state of format {found}; this version of thinwire reads format {FORMAT}")
     try:
         saved = Saved(
-            rank=int(state["rank"]), world=int(state["world"]), steps=int(state["steps"]), scale=float(state["scale"]),
-            plan=Plan.build(json.loads(bytes(state["plan"].tolist()))),
-            groups=[tuple(names) for names in json.loads(bytes(state["groups"].tolist()))],
-            owed=dict(state["owed"]), velocity=dict(state["velocity"]),
+            rank=_whole(state["rank"]), world=_whole(state["world"]), steps=_whole(state["steps"]),
+            scale=_number(state["scale"]), plan=Plan.build(_read_json(state["plan"])),
+            groups=_read_groups(_read_json(state["groups"])),
+            owed=_read_tensors(state["owed"]), velocity=_read_tensors(state["velocity"]),
         )  # fmt: skip
-    except (KeyError, ValueError, TypeError, AttributeError, PlanError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise StateError(f"the saved state is damaged: {type(error).__name__}: {error}. Nothing was loaded.") from error
     _check_place(saved, rank, world)
-    for kind in (saved.owed, saved.velocity):
-        for name, tensor in kind.items():
-            _check_tensor(name, tensor, parameters)
-    return saved
+    _check_groups(saved, parameters)
+    # Detached and moved: a file may hold tensors that require gradients, or come from another device.
+    return replace(
+        saved,
+        owed={name: _checked("debt", name, tensor, parameters) for name, tensor in saved.owed.items()},
+        velocity={name: _checked("velocity", name, tensor, parameters) for name, tensor in saved.velocity.items()},
+    )
+
+
+def _whole(value: object) -> int:
+    if type(value) is not int:
+        raise TypeError(f"{type(value).__name__} instead of a whole number")
+    if abs(value) >= 1 << 63:
+        raise ValueError("a number beyond 64 bits")
+    return value
+
+
+def _number(value: object) -> float:
+    if type(value) not in (int, float):
+        raise TypeError(f"{type(value).__name__} instead of a number")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _read_json(text: object) -> Any:
+    """The data in a tensor of bytes."""
+    if not isinstance(text, Tensor) or not _is_plain(text, torch.uint8) or text.dim() != 1:
+        raise TypeError("a text that is no tensor of bytes")
+    return json.loads(bytes(text.tolist()))
+
+
+def _read_tensors(data: object) -> dict[str, Tensor]:
+    if not isinstance(data, Mapping) or not all(isinstance(name, str) for name in data):
+        raise TypeError("debts that are no mapping of names")
+    return dict(data)
+
+
+def _is_plain(tensor: Tensor, dtype: torch.dtype) -> bool:
+    """Nothing sparse, nested or without data."""
+    return tensor.layout is torch.strided and not tensor.is_nested and not tensor.is_meta and tensor.dtype == dtype
+
+
+def _read_groups(data: object) -> list[tuple[str, ...]]:
+    """Lists of names. No name may be there twice: a group cut along such a list would leave out another parameter."""
+    if not isinstance(data, list) or not all(isinstance(names, list) for names in data):
+        raise TypeError("groups that are no lists of names")
+    every = [name for names in data for name in names]
+    if not all(isinstance(name, str) for name in every):
+        raise TypeError("names that are no text")
+    if len(set(every)) != len(every):
+        raise ValueError("a parameter in two groups")
+    return [tuple(names) for names in data]
 
 
 def _check_place(saved: Saved, rank: int, world: int) -> None:
@@ -101,19 +149,30 @@ def _check_place(saved: Saved, rank: int, world: int) -> None:
         )
 
 
-def _check_tensor(name: str, tensor: object, parameters: Mapping[str, Tensor]) -> None:
-    if name not in parameters:
+def _check_groups(saved: Saved, parameters: Mapping[str, Tensor]) -> None:
+    named = {name: None for names in saved.groups for name in names} | saved.owed | saved.velocity
+    if unknown := [name for name in named if name not in parameters]:
         raise StateError(
-            f"the saved state owes for a parameter {name!r} that this model does not have. Nothing was loaded."
+            f"the saved state speaks of a parameter {unknown[0]!r} that this model does not have. Nothing was loaded."
         )
+    if alone := saved.velocity.keys() - saved.owed.keys():
+        raise StateError(f"the saved state is damaged: {min(alone)} has a velocity but no debt. Nothing was loaded.")
+
+
+def _checked(kind: str, name: str, tensor: object, parameters: Mapping[str, Tensor]) -> Tensor:
     parameter = parameters[name]
     wanted = accumulation_dtype(parameter.dtype)
-    if not isinstance(tensor, Tensor) or tensor.shape != (parameter.numel(),) or tensor.dtype != wanted:
-        found = (
-            f"{tensor.dtype} of shape {tuple(tensor.shape)}" if isinstance(tensor, Tensor) else type(tensor).__name__
-        )
+    if not isinstance(tensor, Tensor) or not _is_plain(tensor, wanted) or tensor.shape != (parameter.numel(),):
         raise StateError(
-            f"the debt of {name} is a {found} instead of {parameter.numel()} x {wanted}. Nothing was loaded."
+            f"the {kind} of {name} is {_described(tensor)} instead of {parameter.numel()} x {wanted}. "
+            f"Nothing was loaded."
         )
     if not is_finite(tensor):
-        raise StateError(f"the debt of {name} is not finite. Nothing was loaded.")
+        raise StateError(f"the {kind} of {name} is not finite. Nothing was loaded.")
+    return tensor.detach().to(parameter.device)
+
+
+def _described(found: object) -> str:
+    if not isinstance(found, Tensor) or found.is_nested:
+        return f"a {type(found).__name__}"
+    return f"a {found.layout} tensor of {found.dtype} and shape {tuple(found.shape)} on {found.device}"

@@ -121,6 +121,26 @@ def test_top_k_of_periodic_vectors(kernel: Kernels, period: int) -> None:
         assert kernel.top_k(values, k).tolist() == oracle.top_k(values, k)
 
 
+def sampled_places(n: int) -> list[int]:
+    """Where native/top_k.cc looks before it guesses a floor: what an adversary could read there."""
+    state, places, stride = 0x9E3779B97F4A7C15, [], n >> 16
+    for i in range(1 << 16):
+        state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
+        places.append(i * stride + (state >> 33) % stride)
+    return places
+
+
+@each_kernel
+@pytest.mark.parametrize("offset", [10.0, 0.0], ids=["too high", "too low"])
+@pytest.mark.parametrize("k", [3_000, 30_000])
+def test_top_k_survives_a_sample_that_misleads(kernel: Kernels, offset: float, k: int) -> None:
+    n = 300_007
+    values = torch.rand(n, generator=torch.Generator().manual_seed(k)) + 10 - offset
+    places = torch.tensor(sampled_places(n))
+    values[places] = torch.rand(places.numel(), generator=torch.Generator().manual_seed(1)) + offset
+    assert kernel.top_k(values, k).tolist() == oracle.top_k(values, k)
+
+
 @each_kernel
 @given(values=vectors(), threshold=numbers(8))
 @example(values=torch.tensor([0.7]), threshold=0.7)

@@ -19,7 +19,7 @@ class IndexValue(Codec):
 
     def write(self, selection: Selection) -> Tensor:
         """The indices, one after the other."""
-        return selection.indices.cpu().contiguous().view(torch.uint8)
+        return selection.indices.cpu().to(index_dtype(selection.units)).contiguous().view(torch.uint8)
 
     def read(self, section: Tensor, count: int, units: int) -> Tensor:
         """The indices, if they are in range and strictly increasing."""

@@ -1,0 +1,81 @@
+"""Selections of every shape and value format, with the values that are easiest to spoil."""
+
+import struct
+
+import torch
+from hypothesis import strategies as st
+from torch import Tensor
+
+from thinwire.types import Selection, Turn, ValueFormat, index_dtype, unit_count
+
+TURN = Turn(step=6, group=7, rank=0, world=2, generation=5)
+
+_SPECIAL = {
+    ValueFormat.F32: [0.0, -0.0, 1e-45, -1.1754942e-38, 3.4028234663852886e38, -3.4028234663852886e38],
+    ValueFormat.F64: [0.0, -0.0, 5e-324, -2.225073858507201e-308, 1.7976931348623157e308],
+    ValueFormat.F16: [0.0, -0.0, 6e-08, -6.097555160522461e-05, 65504.0],
+    ValueFormat.BF16: [0.0, -0.0, 9.183549615799121e-41, -1.1663108012064884e-38, 3.3895313892515355e38],
+}
+
+
+def _bf16(pattern: int) -> float:
+    value: float = struct.unpack("<f", struct.pack("<I", pattern << 16))[0]
+    return value
+
+
+def value_lists(format: ValueFormat, size: int) -> st.SearchStrategy[list[float]]:
+    """Finite values that the format can write: every bit pattern is possible, the awkward ones are likely."""
+    if format is ValueFormat.BF16:
+        patterns = st.integers(0, 2**16 - 1).filter(lambda pattern: pattern >> 7 & 255 != 255)
+        usual: st.SearchStrategy[float] = patterns.map(_bf16)
+    else:
+        width = 64 if format is ValueFormat.F64 else 16 if format is ValueFormat.F16 else 32
+        usual = st.floats(width=width, allow_nan=False, allow_infinity=False)  # type: ignore[arg-type]
+    return st.lists(st.one_of(usual, st.sampled_from(_SPECIAL[format])), min_size=size, max_size=size)
+
+
+SCALES = st.one_of(
+    st.sampled_from([1.0, 1e-45, 1.1754943508222875e-38, 2.0**120]),
+    st.floats(2.0**-126, 2.0**120, width=32),
+)
+
+
+@st.composite
+def selections(draw: st.DrawFn, *, full: bool = False, max_numel: int = 150) -> Selection:
+    """Any selection that can be written: any numel, width, number of units, value format and type of sums."""
+    numel = draw(st.one_of(st.sampled_from([0, 1, 8, 9]), st.integers(0, max_numel)))
+    width = draw(st.sampled_from([1, 1, 2, 3, 8, 200]))
+    units = unit_count(numel, width)
+    if full or draw(st.integers(0, 5)) == 0:
+        chosen = list(range(units))
+    else:
+        most = units if units < 40 else draw(st.sampled_from([units, 12]))
+        chosen = sorted(draw(st.sets(st.integers(0, units - 1), max_size=most))) if units else []
+    format = draw(st.sampled_from(list(ValueFormat)))
+    dtype = torch.float64 if format is ValueFormat.F64 else draw(st.sampled_from([torch.float32, torch.float64]))
+    scale, values = _values(draw, format, len(chosen) * width, dtype)
+    if chosen and chosen[-1] == units - 1:
+        values[values.numel() - (units * width - numel) :] = 0.0
+    indices = torch.tensor(chosen, dtype=index_dtype(units))
+    every_unit = len(chosen) == units and draw(st.booleans())
+    return Selection(None if every_unit else indices, values, numel, width, format=format, scale=scale)
+
+
+def _values(draw: st.DrawFn, format: ValueFormat, size: int, dtype: torch.dtype) -> tuple[float, Tensor]:
+    if format is not ValueFormat.INT8:
+        # Drawing long lists is slow; what matters are the patterns, so a short list is repeated.
+        drawn = draw(value_lists(format, min(size, 24)))
+        return 1.0, torch.tensor(drawn, dtype=dtype).repeat(size // 24 + 1)[:size].clone()
+    scale = draw(SCALES)
+    steps = draw(st.lists(st.integers(-127, 127), min_size=min(size, 24), max_size=min(size, 24)))
+    return scale, (torch.tensor(steps, dtype=dtype) * scale).repeat(size // 24 + 1)[:size].clone()
+
+
+@st.composite
+def far_selections(draw: st.DrawFn) -> Selection:
+    """A few units of a tensor of up to the largest size: indices of 64 bits, wide gaps."""
+    width = draw(st.sampled_from([1, 64, 1000]))
+    units = draw(st.sampled_from([2**20 + 1, 2**31 - 1, 2**31, 2**33 + 5, 2**40 // width]))
+    chosen = sorted(draw(st.sets(st.integers(0, units - 1), max_size=12)))
+    values = torch.arange(len(chosen) * width, dtype=torch.float32)
+    return Selection(torch.tensor(chosen, dtype=index_dtype(units)), values, units * width, width)

@@ -1,0 +1,137 @@
+"""What is written comes back bit for bit: every codec, value format and kind, on every kernel implementation."""
+
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from tests.wire.forge import Reader, bits_of, each_kernel, using
+from tests.wire.samples import TURN, far_selections, selections
+from thinwire.codecs import CODECS
+from thinwire.kernels import Kernels
+from thinwire.message import Kind, encode
+from thinwire.protocols import Codec
+from thinwire.types import Selection, ValueFormat, index_dtype
+
+each_codec = pytest.mark.parametrize("codec", [part() for part in CODECS.values()], ids=list(CODECS))
+
+
+def reader_of(selection: Selection, kind: Kind = Kind.WHOLE, known: Selection | None = None) -> Reader:
+    return Reader(
+        numel=selection.numel,
+        width=selection.width,
+        dtype=selection.values.dtype,
+        turn=TURN,
+        kind=kind,
+        known=known,
+    )
+
+
+def as_bytes(message: Tensor) -> bytes:
+    return message.numpy().tobytes()
+
+
+def same_units(found: Selection, wanted: Selection) -> None:
+    assert (found.numel, found.width, found.count) == (wanted.numel, wanted.width, wanted.count)
+    assert found.indices.dtype == index_dtype(wanted.units)
+    assert found.indices.tolist() == wanted.indices.tolist()
+    assert found.is_full == wanted.is_full
+
+
+def same_values(found: Selection, wanted: Selection) -> None:
+    assert found.values.dtype == wanted.values.dtype
+    assert bits_of(found.values) == bits_of(wanted.values)
+    assert (found.format, found.scale) == (wanted.format, wanted.scale)
+
+
+def check(selection: Selection, codec: Codec) -> None:
+    """All three kinds of message."""
+    whole = reader_of(selection).read(as_bytes(encode(selection, codec, TURN)))
+    same_units(whole, selection)
+    same_values(whole, selection)
+
+    letter = as_bytes(encode(selection, codec, TURN, kind=Kind.COORDINATES))
+    told = reader_of(selection, Kind.COORDINATES).read(letter)
+    same_units(told, selection)
+    assert told.values.numel() == 0
+
+    letter = as_bytes(encode(selection, None, TURN, kind=Kind.VALUES))
+    values = reader_of(selection, Kind.VALUES, known=selection).read(letter)
+    same_units(values, selection)
+    same_values(values, selection)
+
+
+@each_kernel
+@each_codec
+@settings(max_examples=150)
+@given(data=st.data())
+def test_selections_come_back(kernel: Kernels, codec: Codec, data: st.DataObject) -> None:
+    with using(kernel):
+        check(data.draw(selections(full=codec.full_only)), codec)
+
+
+@each_kernel
+@pytest.mark.parametrize("name", ["index-value", "delta"])
+@given(selection=far_selections())
+@example(selection=Selection(torch.tensor([2**40 - 1]), torch.ones(1), 2**40))
+@example(selection=Selection(torch.tensor([0, 2**40 - 1]), torch.ones(2), 2**40))
+def test_selections_of_enormous_tensors_come_back(kernel: Kernels, name: str, selection: Selection) -> None:
+    with using(kernel):
+        check(selection, CODECS[name]())
+
+
+@each_kernel
+@each_codec
+@pytest.mark.parametrize("format", list(ValueFormat), ids=lambda format: format.name)
+@pytest.mark.parametrize("width", [1, 4])
+def test_awkward_values_come_back(kernel: Kernels, codec: Codec, format: ValueFormat, width: int) -> None:
+    """Every bit pattern of the narrow formats, and the extremes of the wide ones, in a tensor with a short last unit."""
+    if format is ValueFormat.INT8:
+        values, scale = torch.arange(-128, 128).float() * 0.37, float(torch.tensor(0.37))
+        values = torch.arange(-128, 128).float() * scale
+    else:
+        scale = 1.0
+        whole = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[format.itemsize]
+        limits = torch.iinfo(whole)
+        step = max(1, 2 ** (8 * format.itemsize - 16))
+        patterns = torch.arange(limits.min, limits.max - step + 1, step, dtype=torch.int64)
+        near = torch.cat([patterns, patterns + 1, patterns - 1]) if step > 1 else patterns
+        raw = near.clamp(limits.min, limits.max).to(whole).view(format.dtype)
+        values = raw.to(torch.float64 if format is ValueFormat.F64 else torch.float32)
+        values = values[torch.isfinite(values)]
+    numel = values.numel()
+    padded = torch.cat([values, torch.zeros(-numel % width, dtype=values.dtype)])
+    with using(kernel):
+        check(Selection(None, padded, numel, width, format=format, scale=scale), codec)
+
+
+@each_kernel
+@each_codec
+def test_nothing_and_everything_of_a_tensor_and_of_no_tensor_come_back(kernel: Kernels, codec: Codec) -> None:
+    with using(kernel):
+        for numel, width in [(0, 1), (0, 4), (1, 1), (10, 4), (64, 1)]:
+            units = -(-numel // width)
+            values = torch.zeros(units * width)
+            values[:numel] = 1.5
+            check(Selection(None, values, numel, width), codec)
+            check(Selection(torch.arange(units, dtype=torch.int32), values, numel, width), codec)
+            if not codec.full_only:
+                check(Selection(torch.empty(0, dtype=torch.int32), torch.empty(0), numel, width), codec)
+
+
+@each_codec
+def test_a_message_has_memory_of_its_own(codec: Codec) -> None:
+    selection = Selection(None, torch.ones(6), 6)
+    message = encode(selection, codec, TURN)
+    selection.values.zero_()
+    found = reader_of(selection).read(as_bytes(message))
+    message.zero_()
+    assert found.values.tolist() == [1.0] * 6
+
+
+def test_indices_of_another_integer_type_are_written_alike() -> None:
+    for codec in (part() for part in CODECS.values() if not part.full_only):
+        narrow = Selection(torch.tensor([1, 5], dtype=torch.int32), torch.ones(2), 9)
+        wide = Selection(torch.tensor([1, 5], dtype=torch.int64), torch.ones(2), 9)
+        assert as_bytes(encode(narrow, codec, TURN)) == as_bytes(encode(wide, codec, TURN))
