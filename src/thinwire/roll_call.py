@@ -194,6 +194,7 @@ def _disagreement(
         # Where the texts tell no difference (they are cut off, or damaged), the fingerprints stay.
         if details := _plan_differences([note.rstrip(b" ").decode("utf-8", "replace") for note in notes]):
             del findings["plan"]
+            findings.pop("coordinates", None)  # other plans draw other lots: nothing new
             findings.update(details)
     odd_ranks = tuple(sorted({rank for values in findings.values() for rank in _odd_ranks(values)}))
     sentences = [_sentence(field, values) for field, values in findings.items()]

@@ -123,6 +123,7 @@ class SyncState:
         """A new step: what the last one left open is settled, and a switched plan comes into force."""
         self._settle()
         self._groups = []
+        self._cut = False
         if self._scaler is not None:
             self._ledger.rescale(float(self._scaler.get_scale()))
         self._step = Step(
@@ -156,7 +157,9 @@ class SyncState:
         if bucket.buffer().is_sparse:
             return [Group(Layout((Span(names[0], 0, bucket.buffer().numel()),)))]
         layout = layout_of(bucket.buffer(), bucket.gradients(), names)
-        return split(layout, self._remembered) if self._remembered else [Group(layout)]
+        groups = split(layout, self._remembered) if self._remembered else [Group(layout)]
+        self._cut |= bool(groups[0].places)
+        return groups
 
     def _bucket_mean(self, step: Step, buffer: Tensor, groups: list[Group]) -> Tensor:
         """Runs on the courier's thread: one bucket, usually one group. Never raises."""
@@ -333,7 +336,7 @@ class SyncState:
         self._membership = Membership(self._model.process_group, self._patience, self._generation)
         self._courier = Courier("thinwire-courier")
         self._counter = Counter()
-        self._in_backward = False
+        self._in_backward = self._cut = False
         self._step = None
         self._attached = True
 
@@ -349,8 +352,8 @@ class SyncState:
             self._counter.failures += 1
             return
         step.commit()
-        if self._groups == self._remembered:
-            self._remembered = []
+        if not self._cut:
+            self._remembered = []  # DDP has built its final buckets
 
     def _parameters(self) -> dict[str, Tensor]:
         """All parameters that may owe, by name, in one order on all ranks."""

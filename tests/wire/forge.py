@@ -18,7 +18,9 @@ from tests.wire import plain
 from thinwire import kernels
 from thinwire.kernels import Kernels
 from thinwire.message import Expected, Kind, decode
-from thinwire.types import Selection, Turn, ValueFormat
+from thinwire.types import Selection, Turn
+
+TURN = Turn(step=6, group=7, rank=0, world=2, generation=5)
 
 NAMES = [name for name, answer in kernels.available().items() if answer == "yes"]
 
@@ -84,7 +86,7 @@ class Reader:
     numel: int = 10
     width: int = 1
     dtype: torch.dtype = torch.float32
-    turn: Turn = Turn(step=6, group=7, rank=0, world=2, generation=5)
+    turn: Turn = TURN
     kind: Kind = Kind.WHOLE
     known: Selection | None = None
 
@@ -117,8 +119,3 @@ def bits_of(values: Tensor) -> list[int]:
 def said_by(selection: Selection, *, values: bool = True) -> plain.Said:
     """A selection as the plain reader gives it."""
     return plain.Said(tuple(selection.indices.tolist()), tuple(bits_of(selection.values)) if values else ())
-
-
-def scale_of(format: ValueFormat, scale: float) -> float:
-    """The scale a message of this format carries."""
-    return scale if format is ValueFormat.INT8 else 1.0

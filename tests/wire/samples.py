@@ -6,16 +6,14 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from thinwire.types import Selection, Turn, ValueFormat, index_dtype, unit_count
+from thinwire.types import Selection, ValueFormat, index_dtype, unit_count
 
-TURN = Turn(step=6, group=7, rank=0, world=2, generation=5)
 
-_SPECIAL = {
-    ValueFormat.F32: [0.0, -0.0, 1e-45, -1.1754942e-38, 3.4028234663852886e38, -3.4028234663852886e38],
-    ValueFormat.F64: [0.0, -0.0, 5e-324, -2.225073858507201e-308, 1.7976931348623157e308],
-    ValueFormat.F16: [0.0, -0.0, 6e-08, -6.097555160522461e-05, 65504.0],
-    ValueFormat.BF16: [0.0, -0.0, 9.183549615799121e-41, -1.1663108012064884e-38, 3.3895313892515355e38],
-}
+def _awkward(format: ValueFormat) -> list[float]:
+    """Both zeros, the smallest and the largest denormal, and both ends."""
+    limits = torch.finfo(format.dtype)
+    least = limits.smallest_normal * limits.eps
+    return [0.0, -0.0, least, least - limits.smallest_normal, limits.max, limits.min]
 
 
 def _bf16(pattern: int) -> float:
@@ -31,11 +29,11 @@ def value_lists(format: ValueFormat, size: int) -> st.SearchStrategy[list[float]
     else:
         width = 64 if format is ValueFormat.F64 else 16 if format is ValueFormat.F16 else 32
         usual = st.floats(width=width, allow_nan=False, allow_infinity=False)  # type: ignore[arg-type]
-    return st.lists(st.one_of(usual, st.sampled_from(_SPECIAL[format])), min_size=size, max_size=size)
+    return st.lists(st.one_of(usual, st.sampled_from(_awkward(format))), min_size=size, max_size=size)
 
 
 SCALES = st.one_of(
-    st.sampled_from([1.0, 1e-45, 1.1754943508222875e-38, 2.0**120]),
+    st.sampled_from([1.0, 2.0**-149, 1.1754943508222875e-38, 2.0**120]),
     st.floats(2.0**-126, 2.0**120, width=32),
 )
 

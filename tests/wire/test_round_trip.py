@@ -6,8 +6,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tests.wire.forge import Reader, bits_of, each_kernel, using
-from tests.wire.samples import TURN, far_selections, selections
+from tests.wire.forge import TURN, Reader, each_kernel, using
+from tests.wire.samples import far_selections, selections
 from thinwire.codecs import CODECS
 from thinwire.kernels import Kernels
 from thinwire.message import Kind, encode
@@ -35,13 +35,14 @@ def as_bytes(message: Tensor) -> bytes:
 def same_units(found: Selection, wanted: Selection) -> None:
     assert (found.numel, found.width, found.count) == (wanted.numel, wanted.width, wanted.count)
     assert found.indices.dtype == index_dtype(wanted.units)
-    assert found.indices.tolist() == wanted.indices.tolist()
+    assert torch.equal(found.indices, wanted.indices)
     assert found.is_full == wanted.is_full
 
 
 def same_values(found: Selection, wanted: Selection) -> None:
     assert found.values.dtype == wanted.values.dtype
-    assert bits_of(found.values) == bits_of(wanted.values)
+    # As bytes: zeros have signs.
+    assert torch.equal(found.values.view(torch.uint8), wanted.values.view(torch.uint8))
     assert (found.format, found.scale) == (wanted.format, wanted.scale)
 
 
@@ -64,7 +65,7 @@ def check(selection: Selection, codec: Codec) -> None:
 
 @each_kernel
 @each_codec
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(data=st.data())
 def test_selections_come_back(kernel: Kernels, codec: Codec, data: st.DataObject) -> None:
     with using(kernel):
@@ -86,9 +87,9 @@ def test_selections_of_enormous_tensors_come_back(kernel: Kernels, name: str, se
 @pytest.mark.parametrize("format", list(ValueFormat), ids=lambda format: format.name)
 @pytest.mark.parametrize("width", [1, 4])
 def test_awkward_values_come_back(kernel: Kernels, codec: Codec, format: ValueFormat, width: int) -> None:
-    """Every bit pattern of the narrow formats, and the extremes of the wide ones, in a tensor with a short last unit."""
+    """Every bit pattern of the narrow formats, and the ends of the wide ones, in a tensor with a short last unit."""
     if format is ValueFormat.INT8:
-        values, scale = torch.arange(-128, 128).float() * 0.37, float(torch.tensor(0.37))
+        scale = float(torch.tensor(0.37))
         values = torch.arange(-128, 128).float() * scale
     else:
         scale = 1.0

@@ -54,7 +54,7 @@ def scatter_add_(out: Tensor, indices: Tensor, values: Tensor) -> None:
 def rice_write(indices: Tensor, units: int) -> Tensor:
     """Write increasing indices as Rice-coded gaps: parameter byte, low bits, unary quotients.
 
-    The parameter is the one that gives the fewest bytes (the smallest of equals), so the bytes are canonical.
+    The parameter is the one that gives the fewest bits (the smallest of equals), so one list has one form.
     """
     positions = indices.cpu().numpy().astype(np.int64)
     if positions.size == 0:
@@ -99,7 +99,9 @@ def rice_read(data: Tensor, count: int, units: int) -> Tensor:
         if raw.size:
             raise WireError(WireReason.COORDINATES, "bytes for no indices")
         return torch.empty(0, dtype=index_dtype(units))
-    bits = int(raw[0]) if raw.size else MAX_RICE_BITS + 1
+    if count > 8 * raw.size:
+        raise WireError(WireReason.COORDINATES, f"{raw.size} bytes for {count} indices")
+    bits = int(raw[0])
     low_bytes = math.ceil(count * bits / 8)
     if bits > MAX_RICE_BITS or raw.size < 1 + low_bytes:
         raise WireError(WireReason.COORDINATES, "Rice parameter or length")

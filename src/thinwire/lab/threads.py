@@ -90,7 +90,7 @@ class ThreadWire:
         """A ring: sums go round once until every rank has one chunk complete, then the complete chunks go round."""
         if values.numel() == 0 or self.world == 1:
             return values
-        chunks = list(values.split(ring_chunks(values.numel(), self.world)))
+        chunks = list(torch.split(values, ring_chunks(values.numel(), self.world)))
         right, left = (self.rank + 1) % self.world, (self.rank - 1) % self.world
         for turn in range(self.world - 1):
             self._send(right, chunks[(self.rank - turn) % self.world])
