@@ -11,7 +11,6 @@ from typing import ClassVar
 from torch import Tensor
 
 from thinwire import kernels
-from thinwire.errors import WireError, WireReason
 from thinwire.protocols import Codec
 from thinwire.types import Selection
 
@@ -28,9 +27,6 @@ class Delta(Codec):
 
     def read(self, section: Tensor, count: int, units: int) -> Tensor:
         """The indices whose gaps these are."""
-        # Every gap takes at least one bit: an absurd count is refused before there is memory for it.
-        if count > 8 * section.numel():
-            raise WireError(WireReason.COORDINATES, f"{count} indices in {section.numel()} bytes")
         return kernels.rice_read(section, count, units)
 
     def size(self, count: int, units: int) -> float:
