@@ -5,6 +5,8 @@ Everything behind it is done by all ranks alike.
 """
 
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
@@ -82,32 +84,49 @@ def carry(cargo: Cargo, plan: Plan, ledger: Ledger, wire: Wire) -> Carried:
     offer = _prepare(cargo, plan, ledger, watch)
     with watch("agree"):
         roll = _call(cargo, plan, offer, wire)
-        if roll.overflow:
-            nothing = torch.full_like(cargo.gradient, torch.nan)
-            return Carried(mean=nothing, seen=_seen(cargo, offer, watch, _since(wire, before)), overflow=True)
+    if roll.overflow:
+        nothing = torch.full_like(cargo.gradient, torch.nan)
+        return Carried(mean=nothing, seen=_seen(cargo, offer, watch, _since(wire, before)), overflow=True)
+    with in_step(wire, plan.agreement.calls + plan.exchange.calls):
         if roll.owing and offer.page is None:
             # Only here nothing is owed. All ranks must sum the same type, so this one opens a page as well.
             _open_page(offer, cargo, plan, ledger)
             offer.proposal = plan.selector.at(offer.owed, None)
-        selection = _settle(cargo, plan, offer, roll, wire)
-    if offer.page is not None:
-        with watch("ledger"):
+        with watch("agree"):
+            selection = _settle(cargo, plan, offer, roll, wire)
+        with watch("exchange"):
+            delivery = plan.exchange.deliver(_outgoing(cargo, plan, offer, selection, roll), wire)
+    with watch("ledger"):
+        if offer.page is not None:
             offer.page.keep(selection, plan.feedback)
-    with watch("exchange"):
-        delivery = plan.exchange.deliver(
-            Outgoing(
-                selection=selection,
-                shared=plan.shares_coordinates,
-                letter=offer.letter,
-                sizes=roll.letters,
-                turn=cargo.turn,
-            ),
-            wire,
-        )
     with watch("mean"):
         mean, finite = _mean(delivery, cargo, offer.page)
     seen = _seen(cargo, offer, watch, _since(wire, before), selection)
     return Carried(mean=mean, seen=seen, page=offer.page, overflow=not finite)
+
+
+@contextmanager
+def in_step(wire: Wire, calls: int) -> Iterator[None]:
+    """Guard what all ranks do together: so many calls of the wire.
+
+    A rank that fails behind the last of them is still in step: it tells the others at the next roll call. One that
+    fails before must not let them wait, and cannot go on with this group.
+
+    Args:
+        wire: The ranks.
+        calls: How many calls of it belong to what is guarded.
+
+    Raises:
+        PeerFailedError: This rank fell out of step.
+    """
+    end = wire.calls + calls
+    try:
+        yield
+    except Exception as error:
+        if wire.broken or wire.calls >= end:
+            raise
+        wire.abandon(describe(error))
+        raise PeerFailedError(f"{wire.broken}. Nothing was changed.", ranks=(wire.rank,)) from error
 
 
 def _prepare(cargo: Cargo, plan: Plan, ledger: Ledger, watch: Stopwatch) -> _Offer:
@@ -208,6 +227,12 @@ def _settle(cargo: Cargo, plan: Plan, offer: _Offer, roll: Roll, wire: Wire) -> 
         return plan.selector.at(offer.owed, None if told.is_full else told.indices.to(offer.owed.device))
     assert offer.proposal is not None
     return offer.proposal
+
+
+def _outgoing(cargo: Cargo, plan: Plan, offer: _Offer, selection: Selection, roll: Roll) -> Outgoing:
+    """What this rank brings to the exchange."""
+    shared = plan.shares_coordinates
+    return Outgoing(selection=selection, shared=shared, letter=offer.letter, sizes=roll.letters, turn=cargo.turn)
 
 
 def _mean(delivery: Delivery, cargo: Cargo, page: Page | None) -> tuple[Tensor, bool]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 import torch
 from torch import Tensor
 
+from thinwire.carry import in_step
 from thinwire.layout import Layout
 from thinwire.ledger import Ledger
 from thinwire.plans import Plan
@@ -48,7 +49,8 @@ def mean_debts(
             owing=any(name in owed for name in names),
         )  # fmt: skip
         if call_roll(wire, record, plan).owing:
-            mean = wire.all_reduce(torch.cat(debts) * (1.0 / wire.world))
+            with in_step(wire, 1):
+                mean = wire.all_reduce(torch.cat(debts) * (1.0 / wire.world))
             means.update({span.name: mean[span.start : span.stop] for span in layout.spans})
     return means
 

@@ -9,10 +9,13 @@ _SMALL = 4096
 class Pace:
     """A cautious memory of speeds, and the deadlines that follow from it.
 
-    A deadline is ``floor + 3 bytes / slow speed + 10 rounds x slow round``, where slow is the slowest of the last
-    exchanges. Before anything was measured it is ``patience``. Too early a deadline kills a healthy run, too late a
-    one only delays the bad news, hence the generous factors.
+    A deadline is ``floor + COLLAPSE x (bytes / slow speed + rounds x slow round)``, where slow is the slowest of the
+    last exchanges, and never more than ``patience``, which it is before anything was measured. Too early a deadline
+    kills a healthy run on a wire that has become thin; too late a one only delays the bad news, and a rank that
+    dies or gives up is noticed long before. So a wire may become COLLAPSE times slower and is not taken for dead.
     """
+
+    COLLAPSE = 100.0
 
     def __init__(self, *, floor: float = 30.0, patience: float = 1800.0, memory: int = 64) -> None:
         """Set the bounds.
@@ -40,6 +43,5 @@ class Pace:
         """Seconds that an exchange of so many bytes and rounds may take."""
         if not self._speeds:
             return self.patience
-        slow_round = max(self._rounds, default=0.0)
-        wanted = self.floor + 3.0 * bytes_sent / min(self._speeds) + 10.0 * rounds * slow_round
-        return min(max(wanted, self.floor), max(self.patience, self.floor))
+        expected = bytes_sent / min(self._speeds) + rounds * max(self._rounds, default=0.0)
+        return min(self.floor + self.COLLAPSE * expected, max(self.patience, self.floor))

@@ -34,8 +34,15 @@ class Wire(Protocol):
         """Why this wire is not used any more, if so."""
 
     @property
+    def calls(self) -> int:
+        """How many of the calls below were begun: how far this rank is in the common sequence."""
+
+    @property
     def traffic(self) -> Traffic:
         """What has crossed the wire so far, seen from this rank."""
+
+    def abandon(self, why: str) -> None:
+        """Tell the others that this rank cannot make the next call of the common sequence; the wire is broken."""
 
     def swap(self, note: bytes) -> list[bytes]:
         """Everybody's note, in rank order. All notes have the same length."""
@@ -130,6 +137,11 @@ class Agreement(ABC):
         """The rank whose coordinates count, where one tells the others."""
         return turn.rank
 
+    @property
+    def calls(self) -> int:
+        """How many calls of the wire it makes to settle the coordinates."""
+        return int(self.tells)
+
     def traffic(self, world: int, letter: int) -> Traffic:
         """What it costs to make a letter of ``letter`` bytes known to all."""
         return Traffic()
@@ -186,6 +198,8 @@ class Exchange(ABC):
 
     needs_shared: ClassVar[bool]
     """Adds up values position by position, so all ranks must send the same coordinates."""
+    calls: ClassVar[int] = 1
+    """How many calls of the wire it makes, always."""
 
     @abstractmethod
     def deliver(self, outgoing: Outgoing, wire: Wire) -> Delivery:

@@ -34,7 +34,8 @@ class Step:
     """All ranks know of the failure (or cannot be reached): nobody says anything more in this step."""
     overflow: bool = False
     groups: int = 0
-    names: list[tuple[str, ...]] = field(default_factory=list)
+    results: list[Tensor] = field(default_factory=list)
+    """What DDP was given, bucket by bucket."""
     _pages: list[Page] = field(default_factory=list)
     _paid: list[str] = field(default_factory=list)
 

@@ -64,6 +64,8 @@ class SyncState:
             AttachError: The model is not a DDP model, or has parameters of an unsupported type.
             PlanError: The plan is no plan.
         """
+        self._membership: Membership
+        self._counter: Counter
         _check_model(model)
         self._model = model
         self._scaler = scaler
@@ -78,6 +80,7 @@ class SyncState:
         self._groups: list[tuple[str, ...]] = []
         self._step: Step | None = None
         self._attached = False
+        self._damaged: list[Membership] = []
         self.open(self._plan)
 
     # What DDP calls --------------------------------------------------------------------------------------------
@@ -107,12 +110,13 @@ class SyncState:
         except Exception as error:
             step.failure = step.failure or error
             groups = []
-        last = bucket.is_last()
+        last, results = bucket.is_last(), step.results
 
         def job() -> None:
             result = self._bucket_mean(step, buffer, groups)
             if last:
                 step.vote()
+            results.append(result)
             future.set_result(result)
 
         self._courier.submit(job)
@@ -144,10 +148,17 @@ class SyncState:
 
     def _before_ddp_finishes(self) -> None:
         self._courier.wait()
+        if self._step is not None and self._step.failure is not None:
+            # Some buckets were through before the step failed: nobody must be able to use half a step.
+            for result in self._step.results:
+                result.mul_(torch.nan) if result.is_sparse else result.fill_(torch.nan)
         at_end_of_backward(self._after_ddp_finished)
 
     def _after_ddp_finished(self) -> None:
-        if self._step is not None and (error := self._step.error()) is not None:
+        if self._step is None:
+            return
+        self._step.results.clear()
+        if (error := self._step.error()) is not None:
             self._settle()
             raise error
 
@@ -188,6 +199,11 @@ class SyncState:
         return buffer * torch.nan if buffer.is_sparse else torch.full_like(buffer, torch.nan)
 
     # What users call -------------------------------------------------------------------------------------------
+
+    @property
+    def broken(self) -> str | None:
+        """Why the group of ranks is not used any more, if so; see `rejoin`."""
+        return self._membership.wire.broken
 
     @property
     def plan(self) -> Plan:
@@ -294,6 +310,18 @@ class SyncState:
         self._groups = []
         self._ledger.load(saved.owed, saved.velocity, saved.scale)
         self._ledger.steps = saved.steps
+
+    def rejoin(self) -> None:
+        """Form a new group of the same ranks after the old one was damaged. On every rank; debts and plan stay.
+
+        Some errors say that the group is not used again: a rank gave up in the middle of an exchange, or a
+        connection was lost. If all ranks are still there, this is how they go on.
+        """
+        self._settle()
+        # An abandoned operation may still write into its buffers, so the old group is kept alive.
+        self._damaged.append(self._membership)
+        self._generation += 1
+        self._membership = Membership(self._model.process_group, self._patience, self._generation)
 
     def detach(self) -> None:
         """Go back to plain DDP. What is still owed is forgotten: flush first.

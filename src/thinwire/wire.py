@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from thinwire.errors import BrokenGroupError, DeadlineError, SyncError
+from thinwire.errors import BrokenGroupError, DeadlineError, PeerFailedError, SyncError
 from thinwire.exchanges.all_reduce import ring_chunks
 from thinwire.pace import Pace
 from thinwire.torch_names import Store
@@ -22,6 +22,7 @@ from thinwire.types import Traffic
 
 _POLL = timedelta(milliseconds=100)
 _ROLL_CALL_OF_THE_LATE = 1.0
+_NOW = "Nothing was changed, but this group is not used again: call sync.rejoin() on every rank to form a new one."
 
 
 class GroupWire:
@@ -40,6 +41,7 @@ class GroupWire:
         self.world = dist.get_world_size(group)
         self.traffic = Traffic()
         self.broken: str | None = None
+        self.calls = 0
         self._group = group
         self._root = [dist.get_global_rank(group, rank) for rank in range(self.world)]
         self._device = torch.device("cuda") if dist.get_backend(group) == "nccl" else torch.device("cpu")
@@ -50,6 +52,7 @@ class GroupWire:
 
     def swap(self, note: bytes) -> list[bytes]:
         """Everybody's note, by a direct all-to-all: two one-way delays, where a ring pays 2 (world - 1)."""
+        self.calls += 1
         size = len(note)
         mine = torch.frombuffer(bytearray(note) * self.world, dtype=torch.uint8).to(self._device)
         theirs = torch.empty_like(mine)
@@ -65,6 +68,7 @@ class GroupWire:
 
     def all_gather(self, message: Tensor, sizes: Sequence[int]) -> list[Tensor]:
         """Everybody's message, padded to the longest on the way."""
+        self.calls += 1
         longest = max(sizes)
         if longest == 0:
             return [torch.empty(0, dtype=torch.uint8) for _ in sizes]
@@ -83,6 +87,7 @@ class GroupWire:
 
     def broadcast(self, message: Tensor, size: int, root: int) -> Tensor:
         """The root's message, by the backend's own broadcast."""
+        self.calls += 1
         buffer = (
             message.to(self._device) if self.rank == root else torch.empty(size, dtype=torch.uint8, device=self._device)
         )
@@ -94,6 +99,7 @@ class GroupWire:
 
     def all_reduce(self, values: Tensor) -> Tensor:
         """The sum over all ranks, by the backend's own all-reduce."""
+        self.calls += 1
         if values.numel() == 0:
             return values
         chunks = ring_chunks(values.numel(), self.world)
@@ -117,7 +123,7 @@ class GroupWire:
         find every rank there, so bytes and speed alone say how long they may take.
         """
         if self.broken:
-            raise BrokenGroupError(f"this group is not used any more: {self.broken}")
+            raise BrokenGroupError(f"the group was damaged earlier ({self.broken}). {_NOW}")
         self._operations += 1
         self.traffic += cost
         if self.world == 1:
@@ -148,26 +154,45 @@ class GroupWire:
                     # It failed, or it ended just behind the slice: waiting once more tells which.
                     work.wait()
                     return
-            if self._store.check([f"{self._keys}/failed"]):
-                raise SyncError(f"another rank gave up: {self._store.get(f'{self._keys}/failed').decode()}")
+            self._look_for_bad_news()
             if time.monotonic() > deadline:
                 raise DeadlineError("the deadline passed")
+
+    def _look_for_bad_news(self) -> None:
+        """Raise what another rank has written into the store."""
+        if not self._store.check([f"{self._keys}/failed"]):
+            return
+        rank, own, why = self._store.get(f"{self._keys}/failed").decode().split(" ", 2)
+        if own == "own":
+            raise PeerFailedError(f"rank {rank} gave up in the middle of an exchange: {why}", ranks=(int(rank),))
+        raise SyncError(f"rank {rank} lost the connection: {why}")
+
+    def abandon(self, why: str) -> None:
+        """This rank cannot finish an exchange that the others are in. They learn it from the store, at once."""
+        self._break(f"rank {self.rank} gave up: {why}", f"{self.rank} own {why}")
+
+    def _break(self, why: str, news: str) -> None:
+        """Never use the group again, and tell the others unless they know."""
+        self.broken = why
+        with contextlib.suppress(Exception):
+            if not self._store.check([f"{self._keys}/failed"]):
+                self._store.set(f"{self._keys}/failed", news)
 
     def _failed(self, error: Exception, began: float) -> SyncError:
         """Mark the group as broken, tell the others, and make the error that tells the user."""
         waited = time.monotonic() - began
         late = self._missing() if isinstance(error, DeadlineError) else ()
-        self.broken = f"rank {self.rank}, operation {self._operations}: {error}"
-        with contextlib.suppress(Exception):
-            self._store.set(f"{self._keys}/failed", self.broken)
+        self._break(f"operation {self._operations}: {error}", f"{self.rank} lost {error}")
         if isinstance(error, DeadlineError):
             who = f"rank {', '.join(map(str, late))} did not come" if late else "all ranks are there, but no bytes came"
             return DeadlineError(
-                f"operation {self._operations} did not end within {waited:.1f} s: {who}. Nothing was changed. If ranks "
-                f"may be that slow, give attach a longer patience.",
+                f"operation {self._operations} did not end within {waited:.1f} s: {who}. {_NOW} If ranks may be that "
+                f"slow, give attach a longer patience.",
                 ranks=late,
             )
-        return SyncError(f"operation {self._operations} failed after {waited:.1f} s: {error}. Nothing was changed.")
+        kind = PeerFailedError if isinstance(error, PeerFailedError) else SyncError
+        ranks = error.ranks if isinstance(error, SyncError) else ()
+        return kind(f"operation {self._operations} failed after {waited:.1f} s: {error}. {_NOW}", ranks=ranks)
 
     def _missing(self) -> tuple[int, ...]:
         """Which ranks do not answer in the store: everybody who still can signs there."""

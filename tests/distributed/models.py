@@ -67,8 +67,12 @@ def checksum(model: nn.Module) -> int:
     """CRC-32 of all parameters and buffers, bit for bit."""
     total = 0
     for tensor in model.state_dict().values():
-        total = zlib.crc32(tensor.detach().contiguous().view(torch.uint8).numpy().data if tensor.dim() else
-                           tensor.detach().reshape(1).view(torch.uint8).numpy().data, total)
+        total = zlib.crc32(
+            tensor.detach().contiguous().view(torch.uint8).numpy().data
+            if tensor.dim()
+            else tensor.detach().reshape(1).view(torch.uint8).numpy().data,
+            total,
+        )
     return total
 
 

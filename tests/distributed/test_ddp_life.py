@@ -315,9 +315,7 @@ def nothing_and_everything(rank: int, world: int) -> tuple[bool, float]:
     plain.zero_grad()
     loss(ddp, rank, 1).backward()
     loss(plain, rank, 1).backward()
-    apart += [
-        float((p.grad - q.grad).abs().max()) for p, q in zip(ddp.parameters(), plain.parameters(), strict=True)
-    ]
+    apart += [float((p.grad - q.grad).abs().max()) for p, q in zip(ddp.parameters(), plain.parameters(), strict=True)]
     return silent, max(apart)
 
 

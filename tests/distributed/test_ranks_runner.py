@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed as dist
-from tests.conftest import PoolFactory, Ranks
 
+from tests.conftest import PoolFactory, Ranks
 from thinwire.lab.ranks import RankFailed, RankPool, RanksHung, RanksRefused, report
 
 
@@ -114,9 +114,7 @@ def test_an_exception_is_carried_back_with_its_traceback(ranks: Ranks) -> None:
     ("function", "rank", "kind"),
     [(kill_self, 2, "SIGKILL"), (leave_early, 0, "exit code 7")],
 )
-def test_a_rank_that_dies_is_named(
-    ranks: Ranks, function: Callable[[int, int], None], rank: int, kind: str
-) -> None:
+def test_a_rank_that_dies_is_named(ranks: Ranks, function: Callable[[int, int], None], rank: int, kind: str) -> None:
     with pytest.raises(RankFailed, match=kind) as info:
         ranks(function, 3)
     assert info.value.failures.keys() == {rank}

@@ -59,8 +59,7 @@ def blocks(path: Path) -> list[Block]:
 
 def prose(path: Path) -> str:
     """The page without its blocks of code and its code spans."""
-    text = re.sub(r"^(`{3,}|~{3,}).*?^\1\s*$", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
-    return re.sub(r"`[^`\n]*`", "code", text)
+    return re.sub(r"`[^`\n]*`", "code", _without_blocks(path))
 
 
 def links(path: Path) -> list[str]:
@@ -71,14 +70,17 @@ def links(path: Path) -> list[str]:
 
 def anchors(path: Path) -> set[str]:
     """The fragments that headings of the page can be reached by."""
-    text = re.sub(r"^(`{3,}|~{3,}).*?^\1\s*$", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
-    return {_slug(heading) for heading in re.findall(r"^#+ (.+?)\s*$", text, re.MULTILINE)}
+    return {_slug(heading) for heading in sections(path)}
 
 
 def sections(path: Path) -> dict[str, str]:
-    """The text under each heading, up to the next heading of any level."""
-    parts = re.split(r"^#+ (.+?)\s*$", path.read_text(), flags=re.MULTILINE)
+    """The text under each heading, up to the next heading of any level, without its blocks of code."""
+    parts = re.split(r"^#+ (.+?)\s*$", _without_blocks(path), flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def _without_blocks(path: Path) -> str:
+    return re.sub(r"^(`{3,}|~{3,}).*?^\1\s*$", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
 
 
 def _slug(heading: str) -> str:

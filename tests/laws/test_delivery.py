@@ -48,9 +48,7 @@ class Witness(ThreadWire):
         before = self.traffic
         result = collective(*args)
         after = self.traffic
-        self.costs.append(
-            Traffic(bytes_sent=after.bytes_sent - before.bytes_sent, rounds=after.rounds - before.rounds)
-        )
+        self.costs.append(Traffic(bytes_sent=after.bytes_sent - before.bytes_sent, rounds=after.rounds - before.rounds))
         return result
 
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire import recipes
 from thinwire.errors import DisagreementError, PeerFailedError, SyncError, WireError, WireReason
 from thinwire.lab.threads import ThreadWire, run_threads
 from thinwire.plans import Plan
 from thinwire.roll_call import SIZE, VERSION, Record, What, call_roll
+from thinwire.selectors import TopK
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,9 +139,13 @@ def test_no_flipped_bit_goes_unnoticed() -> None:
 # What a roll makes of the records. The last rank is under the hand of the test; the others call the roll.
 
 
+def plan_of(density: float) -> Plan:
+    return Plan(selector=TopK(density=density))
+
+
 def roll(world: int, record: Record, peer: bytes, peer_text: bytes | None = None) -> list[Any]:
     """What the honest ranks conclude from the records of all."""
-    plan = recipes.topk(density=0.01)
+    plan = plan_of(0.01)
 
     def work(wire: ThreadWire) -> Any:
         if wire.rank == world - 1:
@@ -152,9 +156,8 @@ def roll(world: int, record: Record, peer: bytes, peer_text: bytes | None = None
     return run_threads(work, world)[:-1]
 
 
-def honest(plan: Plan | None = None, **changed: Any) -> Record:
-    plan = plan if plan is not None else recipes.topk(density=0.01)
-    return replace(replace(MEANT, rank=2, world=3, plan=plan.fingerprint), **changed)
+def honest(**changed: Any) -> Record:
+    return replace(replace(MEANT, rank=2, world=3, plan=plan_of(0.01).fingerprint), **changed)
 
 
 @pytest.mark.parametrize("field", sorted({f.name for f in fields(Record)} - {"version", "plan"}))
@@ -200,20 +203,20 @@ PLAN_TEXT_SIZE = 2048
 @pytest.mark.parametrize(
     ("text", "fields"),
     [
-        pytest.param(recipes.topk(density=0.02).text.encode(), ("plan.selector.density",), id="another density"),
+        pytest.param(plan_of(0.02).text.encode(), ("plan.selector.density",), id="another density"),
         pytest.param(b"", ("plan",), id="nothing"),
         pytest.param(b"{", ("plan",), id="cut off"),
         pytest.param(b"\xff\xfe\x00\x80" * 9, ("plan",), id="no text"),
         pytest.param(b"[" * PLAN_TEXT_SIZE, ("plan",), id="deep lists"),
         pytest.param(b'{"a":' * 400 + b"1" + b"}" * 48, ("plan",), id="deep parts, cut off"),
-        pytest.param(b"1" * PLAN_TEXT_SIZE, ("plan",), id="a long number"),
-        pytest.param(recipes.topk(density=0.01).text.encode(), ("plan",), id="a text that is no different"),
+        pytest.param(b"1" * PLAN_TEXT_SIZE, None, id="a long number"),
+        pytest.param(plan_of(0.01).text.encode(), ("plan",), id="a text that is no different"),
         pytest.param(b'"plan"', None, id="no parts at all"),
         pytest.param(b'{"a":' * 330 + b"1" + b"}" * 330, None, id="deep parts"),
     ],
 )
 def test_plan_texts_can_be_anything_and_the_ranks_still_disagree(text: bytes, fields: tuple[str, ...] | None) -> None:
-    peer = honest(recipes.topk(density=0.02)).pack()
+    peer = honest(plan=plan_of(0.02).fingerprint).pack()
     found = roll(3, honest(), peer, text[:PLAN_TEXT_SIZE].ljust(PLAN_TEXT_SIZE))
     for each in found:
         assert isinstance(each, DisagreementError)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Protocol
+from typing import Any, Protocol
 
 from thinwire import recipes
 from thinwire.errors import PlanError
@@ -57,11 +57,13 @@ def _train(ranks: int, steps: int, density: float, seed: int) -> list[dict[str, 
         raise PlanError(f"asked for {steps} steps; write 1 or more")
     if ranks < 2:
         raise PlanError(f"asked for {ranks} ranks; write 2 or more, so that there is somebody to send to")
+    if not 0.0 < density <= 1.0:
+        raise PlanError(f"asked for a density of {density}; write more than 0 and at most 1, for example 0.01")
     plans = {"dense": recipes.dense(), "top-k": recipes.ar_topk(density=density)}
     job = Race(plans=plans, steps=steps, seed=seed)
     print(f"Training twice on {ranks} ranks, {steps} steps each, on Python's own source code:")
     print("  dense  every gradient element of every step")
-    print(f"  top-k  {density:.3g} of them by size, the rest owed to later steps\n", flush=True)
+    print(f"  top-k  {100 * density:.3g} % of them by size, the rest owed to later steps\n", flush=True)
     threads = max(1, (os.cpu_count() or 1) // ranks)
     limit = 120.0 + _SECONDS_PER_STEP * steps
     with RankPool(ranks, threads=threads) as pool, _display(steps) as show:
@@ -229,17 +231,16 @@ def closing_words(dense: Result, compressed: Result) -> list[str]:
     gap = compressed.bits - dense.bits
     lines = [
         "What this shows, and what it does not:",
-        "- On this machine the ranks talk over loopback, where bytes cost next to nothing. So dense is quick here:",
-        f"  {dense.pace:.0f} ms a step against {compressed.pace:.0f} ms. Compression is for wires that are slower than that.",
+        "- On this machine the ranks talk over loopback, where bytes cost next to nothing, so dense is quick here:",
+        f"  {dense.pace:.0f} ms a step against {compressed.pace:.0f} ms. Compression is for slower wires.",
         f"- On a link of 100 Mbit/s the bytes alone would take {dense.seconds_on_link:.1f} s dense and "
         f"{compressed.seconds_on_link:.1f} s with top-k.",
         "  That is arithmetic (bytes x 8 / 100 Mbit/s, no latency, no overlap with compute), not a measurement.",
     ]
     if gap > _NOTABLE:
         lines += [
-            f"- Top-k pays in quality: {gap:+.2f} bits/byte after the same steps. This is plain top-k with error feedback",
-            "  under AdamW, and it does not suit Adam, whose moments see late and bursty gradients. A default made",
-            "  for adaptive optimizers is future work.",
+            f"- Top-k pays in quality: {gap:+.2f} bits/byte after the same steps. Plain top-k with error",
+            "  feedback loses under AdamW here; a default made for adaptive optimizers is future work.",
         ]
     else:
         lines += [
@@ -283,7 +284,7 @@ def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         print("  ".join(cells))
 
 
-def _right(*names: str) -> list[object]:
+def _right(*names: str) -> list[Any]:
     from rich.table import Column
 
     return [Column(name, justify="right") for name in names]

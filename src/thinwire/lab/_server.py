@@ -3,9 +3,10 @@
 import contextlib
 import multiprocessing
 import os
+import signal
 import sys
 from collections.abc import Iterator
-from multiprocessing import forkserver
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
@@ -45,8 +46,9 @@ def start(seat: Seat) -> tuple[BaseProcess, Connection]:
         The process and this side's end of its pipe.
     """
     context = multiprocessing.get_context("forkserver")
-    with _quiet_imports():
-        context.set_forkserver_preload([*_preloaded, "thinwire.lab._rank"])
+    context.set_forkserver_preload([*_preloaded, "thinwire.lab._rank"])
+    resource_tracker.ensure_running()  # on its first start it would unblock SIGINT again
+    with _quiet_imports(), _deaf_to_interrupts():
         forkserver.ensure_running()
     here, there = context.Pipe()
     process = context.Process(target=rank_main, args=(seat, there), name=f"rank-{seat.rank}", daemon=True)
@@ -65,3 +67,13 @@ def _quiet_imports() -> Iterator[None]:
     finally:
         for name in missing:
             del os.environ[name]
+
+
+@contextlib.contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """A blocked signal stays blocked in a process started meanwhile: Ctrl-C is no business of the server's."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -15,21 +15,23 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from thinwire.errors import SyncError
+from thinwire.errors import PeerFailedError, SyncError
 from thinwire.exchanges.all_reduce import ring_chunks
 from thinwire.types import Traffic
 
 _TIMEOUT = 20.0
+Box = queue.SimpleQueue[Any]
 
 
 class ThreadWire:
     """One rank's end of a wire in memory; a `thinwire.protocols.Wire`."""
 
-    def __init__(self, rank: int, boxes: Sequence[Sequence["queue.SimpleQueue[Any]"]], jitter: random.Random | None) -> None:
+    def __init__(self, rank: int, boxes: Sequence[Sequence[Box]], jitter: random.Random | None) -> None:
         """Join: ``boxes[a][b]`` holds what rank a has sent to rank b."""
         self.rank = rank
         self.world = len(boxes)
         self.broken: str | None = None
+        self.calls = 0
         self.bytes_sent = 0
         self.rounds = 0
         self._boxes = boxes
@@ -48,13 +50,30 @@ class ThreadWire:
 
     def _receive(self, source: int) -> Any:
         try:
-            return self._boxes[source][self.rank].get(timeout=_TIMEOUT)
+            data = self._boxes[source][self.rank].get(timeout=_TIMEOUT)
         except queue.Empty:
             self.broken = f"rank {source} sent nothing for {_TIMEOUT} s"
             raise SyncError(self.broken, ranks=(source,)) from None
+        if isinstance(data, SyncError):
+            if self.broken is None:
+                self.broken = str(data)
+                self._tell(data)
+            raise data
+        return data
+
+    def abandon(self, why: str) -> None:
+        """Leave everybody an error where they wait for data."""
+        self.broken = f"rank {self.rank} gave up: {why}"
+        self._tell(PeerFailedError(self.broken, ranks=(self.rank,)))
+
+    def _tell(self, error: SyncError) -> None:
+        for other in range(self.world):
+            if other != self.rank:
+                self._boxes[self.rank][other].put(error)
 
     def swap(self, note: bytes) -> list[bytes]:
         """To all at once: one round."""
+        self.calls += 1
         for other in range(self.world):
             if other != self.rank:
                 self._send(other, note)
@@ -63,6 +82,7 @@ class ThreadWire:
 
     def all_gather(self, message: Tensor, sizes: Sequence[int]) -> list[Tensor]:
         """A ring: in each round, pass on what came last. Blocks are as long as the longest."""
+        self.calls += 1
         longest = max(sizes)
         blocks = [torch.zeros(longest, dtype=torch.uint8) for _ in sizes]
         blocks[self.rank][: message.numel()] = message
@@ -74,6 +94,7 @@ class ThreadWire:
 
     def broadcast(self, message: Tensor, size: int, root: int) -> Tensor:
         """A binomial tree: in each round, whoever has it passes it on."""
+        self.calls += 1
         place = (self.rank - root) % self.world
         have = message if place == 0 else None
         for bit in range((self.world - 1).bit_length()):
@@ -88,6 +109,7 @@ class ThreadWire:
 
     def all_reduce(self, values: Tensor) -> Tensor:
         """A ring: sums go round once until every rank has one chunk complete, then the complete chunks go round."""
+        self.calls += 1
         if values.numel() == 0 or self.world == 1:
             return values
         chunks = list(torch.split(values, ring_chunks(values.numel(), self.world)))
@@ -103,9 +125,7 @@ class ThreadWire:
         return values
 
 
-def run_threads(
-    function: Callable[..., Any], world: int, *args: Any, jitter: int | None = None
-) -> list[Any]:
+def run_threads(function: Callable[..., Any], world: int, *args: Any, jitter: int | None = None) -> list[Any]:
     """Run ``function(wire, *args)`` on so many ranks.
 
     Args:
@@ -117,7 +137,7 @@ def run_threads(
     Returns:
         The results, or the exceptions that were raised, in rank order.
     """
-    boxes = [[queue.SimpleQueue[Any]() for _ in range(world)] for _ in range(world)]
+    boxes = [[Box() for _ in range(world)] for _ in range(world)]
     results: list[Any] = [None] * world
 
     def work(rank: int) -> None:
@@ -125,7 +145,7 @@ def run_threads(
         try:
             with torch.no_grad():
                 results[rank] = function(wire, *args)
-        except BaseException as error:  # noqa: BLE001 - handed to the caller
+        except BaseException as error:
             results[rank] = error
 
     threads = [threading.Thread(target=work, args=(rank,), daemon=True) for rank in range(world)]

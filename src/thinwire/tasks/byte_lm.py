@@ -164,7 +164,8 @@ class _Block(nn.Module):
         query, key, value = joint.view(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
         stream = stream + self.attended(mixed.transpose(1, 2).reshape(batch, length, width))
-        return stream + self.mlp(self.norm_mlp(stream))
+        thought: Tensor = self.mlp(self.norm_mlp(stream))
+        return stream + thought
 
 
 def optimizer_for(model: nn.Module, rate: float = 4e-3) -> torch.optim.AdamW:
