@@ -3,9 +3,10 @@
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
+from thinwire.asked import LossScale
 from thinwire.errors import AttachError
 from thinwire.plans import Plan
-from thinwire.sync import LossScale, SyncState
+from thinwire.sync import SyncState
 from thinwire.torch_names import GradBucket
 
 # No postponed evaluation of annotations in this module: DDP looks at the hook's annotations itself.

@@ -7,7 +7,7 @@ Everything behind it is done by all ranks alike.
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -24,6 +24,8 @@ from thinwire.roll_call import Record, Roll, What, call_roll
 from thinwire.types import Delivery, Observation, Selection, Traffic, Turn
 from thinwire.units import accumulation_dtype, add_, flatten, is_finite
 
+_DTYPE_NUMBERS = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2, torch.float16: 3}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Cargo:
@@ -36,6 +38,15 @@ class Cargo:
     loss_scale: float = 1.0
     hold_silent: bool = False
     """Parameters whose gradient here is all zeros send nothing and keep their debts."""
+
+    def record(self, plan: Plan, what: What = What.GROUP) -> Record:
+        """What the roll call must hear about it from every rank alike."""
+        turn = self.turn
+        return Record(
+            what=what, rank=turn.rank, world=turn.world, generation=turn.generation, step=turn.step, group=turn.group,
+            numel=self.layout.numel, layout=self.layout.fingerprint, plan=plan.fingerprint,
+            loss_scale=self.loss_scale, dtype=_DTYPE_NUMBERS.get(self.gradient.dtype, 255),
+        )  # fmt: skip
 
 
 @dataclass(kw_only=True)
@@ -86,7 +97,7 @@ def carry(cargo: Cargo, plan: Plan, ledger: Ledger, wire: Wire) -> Carried:
         roll = _call(cargo, plan, offer, wire)
     if roll.overflow:
         nothing = torch.full_like(cargo.gradient, torch.nan)
-        return Carried(mean=nothing, seen=_seen(cargo, offer, watch, _since(wire, before)), overflow=True)
+        return Carried(mean=nothing, seen=_seen(cargo, offer, watch, since(wire, before)), overflow=True)
     with in_step(wire, plan.agreement.calls + plan.exchange.calls):
         if roll.owing and offer.page is None:
             # Only here nothing is owed. All ranks must sum the same type, so this one opens a page as well.
@@ -101,7 +112,7 @@ def carry(cargo: Cargo, plan: Plan, ledger: Ledger, wire: Wire) -> Carried:
             offer.page.keep(selection, plan.feedback)
     with watch("mean"):
         mean, finite = _mean(delivery, cargo, offer.page)
-    seen = _seen(cargo, offer, watch, _since(wire, before), selection)
+    seen = _seen(cargo, offer, watch, since(wire, before), selection)
     return Carried(mean=mean, seen=seen, page=offer.page, overflow=not finite)
 
 
@@ -185,21 +196,14 @@ def _silent(gradient: Tensor, cargo: Cargo) -> tuple[Span, ...]:
 
 def _call(cargo: Cargo, plan: Plan, offer: _Offer, wire: Wire) -> Roll:
     """Say what this rank is about to do, and hear that all others are about to do the same."""
-    turn = cargo.turn
-    record = Record(
-        what=What.GROUP, rank=turn.rank, world=turn.world, generation=turn.generation, step=turn.step, group=turn.group,
-        numel=cargo.layout.numel, layout=cargo.layout.fingerprint, plan=plan.fingerprint, loss_scale=cargo.loss_scale,
-        dtype=_DTYPE_NUMBERS.get(cargo.gradient.dtype, 255), coordinates=_lots(plan, offer),
-        letter=offer.letter.numel(), overflow=not offer.finite, owing=offer.page is not None,
-        failure=describe(offer.failure),
+    record = replace(
+        cargo.record(plan), coordinates=_lots(plan, offer), letter=offer.letter.numel(), overflow=not offer.finite,
+        owing=offer.page is not None, failure=describe(offer.failure),
     )  # fmt: skip
     try:
         return call_roll(wire, record, plan)
     except PeerFailedError as error:
         raise error from offer.failure
-
-
-_DTYPE_NUMBERS = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2, torch.float16: 3}
 
 
 def describe(failure: BaseException | None) -> str:
@@ -255,7 +259,7 @@ def _mean(delivery: Delivery, cargo: Cargo, page: Page | None) -> tuple[Tensor, 
     return mean, finite
 
 
-def _since(wire: Wire, before: Traffic) -> Traffic:
+def since(wire: Wire, before: Traffic) -> Traffic:
     """What has crossed the wire since."""
     now = wire.traffic
     return Traffic(bytes_sent=now.bytes_sent - before.bytes_sent, rounds=now.rounds - before.rounds)

@@ -89,7 +89,9 @@ def _written_values(selection: Selection) -> Tensor:
     values = selection.values.cpu()
     if selection.format is ValueFormat.INT8:
         values = torch.round(values / selection.scale)
-    return values.to(selection.format.dtype).contiguous().view(torch.uint8)
+    values = values.to(selection.format.dtype).contiguous()
+    # A single element may have any stride, and only one of 1 can be viewed as bytes.
+    return values.as_strided((values.numel(),), (1,)).view(torch.uint8)
 
 
 def _checksum(message: Tensor) -> int:

@@ -6,81 +6,76 @@ row in rank order. (Gloo's own sparse all-reduce sends 24 bytes of index for eac
 """
 
 import math
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from thinwire import message
-from thinwire.carry import describe
+from thinwire.carry import Cargo, Carried, describe, since
 from thinwire.codecs import Delta
 from thinwire.errors import PeerFailedError, ThinwireError
-from thinwire.layout import Layout
 from thinwire.message import Expected
 from thinwire.observe.stats import Stopwatch
 from thinwire.plans import Plan
 from thinwire.protocols import Wire
 from thinwire.roll_call import Record, What, call_roll
-from thinwire.types import Observation, Selection, Turn, index_dtype
+from thinwire.types import Observation, Selection, index_dtype
 from thinwire.units import accumulation_dtype, is_finite
 
 
-def carry_rows(
-    gradient: Tensor, layout: Layout, turn: Turn, plan: Plan, wire: Wire
-) -> tuple[Tensor, Observation, bool]:
+def carry_rows(cargo: Cargo, plan: Plan, wire: Wire) -> Carried:
     """Bring one row-sparse gradient together.
 
     Args:
-        gradient: Sparse COO with one sparse dimension.
-        layout: Its one parameter.
-        turn: The exchange.
+        cargo: A gradient in sparse COO form with one sparse dimension, and its one parameter.
         plan: The plan in force, for the roll call only.
         wire: The ranks.
 
     Returns:
-        The mean as a coalesced sparse tensor (one row of NaN if some rank's gradient is not finite), what was
-        seen, and whether the step must not count.
+        The mean as a coalesced sparse tensor; one row of NaN if some rank's gradient is not finite.
 
     Raises:
         SyncError: As for `thinwire.carry.carry`.
     """
     watch, before = Stopwatch(), wire.traffic
-    failure: Exception | None = None
-    mine, letter = None, torch.empty(0, dtype=torch.uint8)
-    finite = True
-    try:
-        with watch("select"):
-            mine = _rows(gradient)
-            finite = is_finite(mine.values)
-        with watch("encode"):
-            if finite:
-                letter = message.encode(mine, Delta(), turn)
-    except Exception as error:
-        failure = error
-    record = Record(
-        what=What.ROWS, rank=turn.rank, world=turn.world, generation=turn.generation, step=turn.step, group=turn.group,
-        numel=math.prod(gradient.shape), layout=layout.fingerprint, plan=plan.fingerprint, letter=letter.numel(),
-        overflow=not finite, failure=describe(failure),
-    )  # fmt: skip
+    mine, record, letter, failure = _prepare(cargo, plan, watch)
     try:
         with watch("agree"):
             roll = call_roll(wire, record, plan)
     except PeerFailedError as error:
         raise error from failure
-    assert mine is not None
+    like = cargo.gradient
     if roll.overflow:
-        mean = _sparse(torch.zeros(1, dtype=torch.int64), torch.full((1, mine.width), torch.nan), gradient)
+        mean = _sparse(torch.zeros(1, dtype=torch.int64), torch.full((1, mine.width), torch.nan), like)
     else:
         with watch("exchange"):
             letters = wire.all_gather(letter, roll.letters)
         with watch("mean"):
-            expected = Expected(numel=mine.numel, width=mine.width, dtype=mine.values.dtype, turn=turn)
-            mean = _mean([message.decode(each, expected) for each in letters], gradient)
-    sent = wire.traffic
+            expected = Expected(numel=mine.numel, width=mine.width, dtype=mine.values.dtype, turn=cargo.turn)
+            mean = _mean([message.decode(each, expected) for each in letters], like)
+    traffic = since(wire, before)
     seen = Observation(
-        step=turn.step, group=turn.group, numel=mine.numel, sent=mine.count * mine.width, seconds=dict(watch.seconds),
-        bytes_sent=sent.bytes_sent - before.bytes_sent, rounds=sent.rounds - before.rounds,
+        step=cargo.turn.step, group=cargo.turn.group, numel=mine.numel, sent=mine.count * mine.width,
+        bytes_sent=traffic.bytes_sent, rounds=traffic.rounds, seconds=dict(watch.seconds),
     )  # fmt: skip
-    return mean, seen, bool(roll.overflow)
+    return Carried(mean=mean, seen=seen, overflow=bool(roll.overflow))
+
+
+def _prepare(cargo: Cargo, plan: Plan, watch: Stopwatch) -> tuple[Selection, Record, Tensor, Exception | None]:
+    """The local half. What goes wrong here is told to all in the roll call."""
+    record = cargo.record(plan, What.ROWS)
+    mine, letter = Selection(None, torch.empty(0), 0), torch.empty(0, dtype=torch.uint8)
+    try:
+        with watch("select"):
+            mine = _rows(cargo.gradient)
+            finite = is_finite(mine.values)
+        with watch("encode"):
+            if finite:
+                letter = message.encode(mine, Delta(), cargo.turn)
+    except Exception as error:
+        return mine, replace(record, failure=describe(error)), letter, error
+    return mine, replace(record, letter=letter.numel(), overflow=not finite), letter, None
 
 
 def _rows(gradient: Tensor) -> Selection:

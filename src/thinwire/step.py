@@ -67,10 +67,9 @@ class Step:
         """Synchronise one row-sparse parameter."""
 
         def attempt() -> Tensor:
-            mean, seen, overflow = carry_rows(cargo.gradient, cargo.layout, cargo.turn, self.plan, self.wire)
-            self.counter.add(seen)
-            self.overflow |= overflow
-            return mean
+            carried = carry_rows(cargo, self.plan, self.wire)
+            self._note(cargo, carried)
+            return carried.mean
 
         return self._attempt(attempt)
 

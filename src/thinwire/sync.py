@@ -2,17 +2,17 @@
 
 import warnings
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
-from thinwire import recipes
+from thinwire.asked import LossScale, check_model, plan_or_default
 from thinwire.carry import Cargo
 from thinwire.courier import Courier
-from thinwire.errors import AttachError, PlanError, SyncError
+from thinwire.errors import AttachError, SyncError
 from thinwire.flush import mean_debts
 from thinwire.layout import Group, Layout, Span, layout_of, split
 from thinwire.ledger import Ledger
@@ -22,15 +22,6 @@ from thinwire.plans import Plan
 from thinwire.saved import Saved, pack, unpack
 from thinwire.step import Step
 from thinwire.torch_names import GradBucket, at_end_of_backward
-
-_FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
-
-
-class LossScale(Protocol):
-    """Anything that knows the loss scale in force; `torch.amp.GradScaler` does."""
-
-    def get_scale(self) -> float:
-        """The factor that this step's loss was multiplied with."""
 
 
 class SyncState:
@@ -66,7 +57,7 @@ class SyncState:
         """
         self._membership: Membership
         self._counter: Counter
-        _check_model(model)
+        check_model(model)
         self._model = model
         self._scaler = scaler
         self._patience = patience
@@ -75,7 +66,7 @@ class SyncState:
         self._hold_silent = bool(model.find_unused_parameters or model.static_graph)
         self._generation = 0
         self._ledger = Ledger()
-        self._plan = _check_plan(plan)
+        self._plan = plan_or_default(plan)
         self._remembered: list[tuple[str, ...]] = []
         self._groups: list[tuple[str, ...]] = []
         self._step: Step | None = None
@@ -224,7 +215,7 @@ class SyncState:
         Raises:
             PlanError: This is no plan.
         """
-        self._plan = _check_plan(plan)
+        self._plan = plan_or_default(plan)
 
     def skip_step(self) -> None:
         """The optimizer does not use the last step's gradients: put every debt back to what it was. On every rank.
@@ -359,7 +350,7 @@ class SyncState:
         """
         if self._attached:
             raise AttachError("this model is attached already; to change the plan call sync.switch(plan)")
-        self._plan = _check_plan(plan)
+        self._plan = plan_or_default(plan)
         self._generation += 1
         self._membership = Membership(self._model.process_group, self._patience, self._generation)
         self._courier = Courier("thinwire-courier")
@@ -386,30 +377,6 @@ class SyncState:
     def _parameters(self) -> dict[str, Tensor]:
         """All parameters that may owe, by name, in one order on all ranks."""
         return {name: p for name, p in self._model.module.named_parameters() if p.requires_grad}
-
-
-def _check_plan(plan: Plan | None) -> Plan:
-    if plan is None:
-        return recipes.default()
-    if not isinstance(plan, Plan):
-        raise PlanError(
-            f"{plan!r} is no plan; write thinwire.recipes.ar_topk(density=0.01), or "
-            f"thinwire.Plan(selector=thinwire.TopK(density=0.01))"
-        )
-    return plan
-
-
-def _check_model(model: object) -> None:
-    if not isinstance(model, DistributedDataParallel):
-        raise AttachError(
-            f"attach needs a model wrapped in torch.nn.parallel.DistributedDataParallel, got {type(model).__name__}; "
-            f"write ddp = DistributedDataParallel(model) after init_process_group, then thinwire.attach(ddp)"
-        )
-    for name, parameter in model.module.named_parameters():
-        if parameter.requires_grad and parameter.dtype not in _FLOATS:
-            raise AttachError(
-                f"parameter {name} is {parameter.dtype}; thinwire synchronises float32, float64, bfloat16 and float16"
-            )
 
 
 def _plain_mean(buffer: Tensor, group: dist.ProcessGroup) -> torch.futures.Future[Tensor]:

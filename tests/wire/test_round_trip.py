@@ -42,7 +42,8 @@ def same_units(found: Selection, wanted: Selection) -> None:
 def same_values(found: Selection, wanted: Selection) -> None:
     assert found.values.dtype == wanted.values.dtype
     # As bytes: zeros have signs.
-    assert torch.equal(found.values.view(torch.uint8), wanted.values.view(torch.uint8))
+    plain = wanted.values.clone(memory_format=torch.contiguous_format)
+    assert torch.equal(found.values.view(torch.uint8), plain.view(torch.uint8))
     assert (found.format, found.scale) == (wanted.format, wanted.scale)
 
 
@@ -119,6 +120,27 @@ def test_nothing_and_everything_of_a_tensor_and_of_no_tensor_come_back(kernel: K
             check(Selection(torch.arange(units, dtype=torch.int32), values, numel, width), codec)
             if not codec.full_only:
                 check(Selection(torch.empty(0, dtype=torch.int32), torch.empty(0), numel, width), codec)
+
+
+@each_kernel
+@each_codec
+def test_a_single_element_of_any_stride_comes_back(kernel: Kernels, codec: Codec) -> None:
+    """Such as the gradient of a sum, which is one number shown as many."""
+    indices = torch.zeros((), dtype=torch.int32).expand(1)
+    values = torch.full((), 2.5).expand(1)
+    assert values.stride() == (0,)
+    with using(kernel):
+        check(Selection(indices, values, 1), codec)
+
+
+@each_kernel
+@each_codec
+def test_strided_values_and_indices_come_back(kernel: Kernels, codec: Codec) -> None:
+    values = torch.arange(20.0)[::2]
+    with using(kernel):
+        check(Selection(torch.arange(20, dtype=torch.int32)[:10], values, 10), codec)
+        if not codec.full_only:
+            check(Selection(torch.arange(20, dtype=torch.int32)[::2], values, 20), codec)
 
 
 @each_codec

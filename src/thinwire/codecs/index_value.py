@@ -19,7 +19,9 @@ class IndexValue(Codec):
 
     def write(self, selection: Selection) -> Tensor:
         """The indices, one after the other."""
-        return selection.indices.cpu().to(index_dtype(selection.units)).contiguous().view(torch.uint8)
+        indices = selection.indices.cpu().to(index_dtype(selection.units)).contiguous()
+        # A single element may have any stride, and only one of 1 can be viewed as bytes.
+        return indices.as_strided((indices.numel(),), (1,)).view(torch.uint8)
 
     def read(self, section: Tensor, count: int, units: int) -> Tensor:
         """The indices, if they are in range and strictly increasing."""

@@ -1,0 +1,53 @@
+"""What a user asks for, checked once, with a message that says what to write instead."""
+
+from typing import Protocol
+
+import torch
+from torch.nn.parallel import DistributedDataParallel
+
+from thinwire import recipes
+from thinwire.errors import AttachError, PlanError
+from thinwire.plans import Plan
+
+_FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+
+
+class LossScale(Protocol):
+    """Anything that knows the loss scale in force; `torch.amp.GradScaler` does."""
+
+    def get_scale(self) -> float:
+        """The factor that this step's loss was multiplied with."""
+
+
+def plan_or_default(plan: Plan | None) -> Plan:
+    """The plan, or the default where none was given.
+
+    Raises:
+        PlanError: It is no plan.
+    """
+    if plan is None:
+        return recipes.default()
+    if not isinstance(plan, Plan):
+        raise PlanError(
+            f"{plan!r} is no plan; write thinwire.recipes.ar_topk(density=0.01), or "
+            f"thinwire.Plan(selector=thinwire.TopK(density=0.01))"
+        )
+    return plan
+
+
+def check_model(model: object) -> None:
+    """Nothing, if thinwire can synchronise the model.
+
+    Raises:
+        AttachError: It cannot.
+    """
+    if not isinstance(model, DistributedDataParallel):
+        raise AttachError(
+            f"attach needs a model wrapped in torch.nn.parallel.DistributedDataParallel, got {type(model).__name__}; "
+            f"write ddp = DistributedDataParallel(model) after init_process_group, then thinwire.attach(ddp)"
+        )
+    for name, parameter in model.module.named_parameters():
+        if parameter.requires_grad and parameter.dtype not in _FLOATS:
+            raise AttachError(
+                f"parameter {name} is {parameter.dtype}; thinwire synchronises float32, float64, bfloat16 and float16"
+            )
