@@ -4,6 +4,7 @@ Everything before the roll call is local; a rank that fails there says so in the
 Everything behind it is done by all ranks alike.
 """
 
+import math
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from thinwire.plans import Plan
 from thinwire.protocols import Outgoing, Wire
 from thinwire.roll_call import Record, Roll, What, call_roll
 from thinwire.types import Delivery, Observation, Selection, Traffic, Turn
-from thinwire.units import accumulation_dtype, add_, flatten, is_finite
+from thinwire.units import accumulation_dtype, add_, energy, flatten, is_finite
 
 _DTYPE_NUMBERS = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2, torch.float16: 3}
 
@@ -54,7 +55,10 @@ class Carried:
     """What came of it."""
 
     mean: Tensor
-    """The mean over the ranks, of the gradient's type; NaN where some rank's gradient was not finite."""
+    """The mean over the ranks, of the gradient's type; NaN where some rank's gradient was not finite.
+
+    It may lie in one of the ledger's rooms, and is then good until the next step's exchange of the same group.
+    """
     seen: Observation
     page: Page | None = None
     """The staged page, to be committed with the step."""
@@ -67,6 +71,8 @@ class _Offer:
     """What this rank has prepared before it hears from the others."""
 
     owed: Tensor
+    room: Tensor
+    """Where the mean will be made."""
     proposal: Selection | None = None
     letter: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.uint8))
     page: Page | None = None
@@ -103,6 +109,7 @@ def carry(cargo: Cargo, plan: Plan, ledger: Ledger, wire: Wire) -> Carried:
             # Only here nothing is owed. All ranks must sum the same type, so this one opens a page as well.
             _open_page(offer, cargo, plan, ledger)
             offer.proposal = plan.selector.at(offer.owed, None)
+            offer.room = ledger.rooms.get("mean", cargo.layout, offer.owed)
         with watch("agree"):
             selection = _settle(cargo, plan, offer, roll, wire)
         with watch("exchange"):
@@ -111,7 +118,7 @@ def carry(cargo: Cargo, plan: Plan, ledger: Ledger, wire: Wire) -> Carried:
         if offer.page is not None:
             offer.page.keep(selection, plan.feedback)
     with watch("mean"):
-        mean, finite = _mean(delivery, cargo, offer.page)
+        mean, finite = _mean(delivery, cargo, offer.page, offer.room)
     seen = _seen(cargo, offer, watch, since(wire, before), selection)
     return Carried(mean=mean, seen=seen, page=offer.page, overflow=not finite)
 
@@ -142,7 +149,7 @@ def in_step(wire: Wire, calls: int) -> Iterator[None]:
 
 def _prepare(cargo: Cargo, plan: Plan, ledger: Ledger, watch: Stopwatch) -> _Offer:
     """The local half: ledger, selector, agreement, codec. What goes wrong here is told to all in the roll call."""
-    offer = _Offer(owed=cargo.gradient)
+    offer = _Offer(owed=cargo.gradient, room=torch.empty(0))
     try:
         with watch("ledger"):
             if ledger.owes_anything or not plan.keeps_nothing:
@@ -157,6 +164,7 @@ def _prepare(cargo: Cargo, plan: Plan, ledger: Ledger, watch: Stopwatch) -> _Off
                 offer.proposal = Selection(None, offer.owed, offer.owed.numel())
             elif offer.finite:
                 offer.proposal = plan.agreement.propose(plan.selector, offer.owed, cargo.turn)
+            offer.room = ledger.rooms.get("mean", cargo.layout, offer.owed)
         with watch("encode"):
             if offer.proposal is not None and plan.agreement.speaker(cargo.turn) == cargo.turn.rank:
                 offer.letter = _letter(offer.proposal, plan, cargo.turn)
@@ -172,10 +180,8 @@ def _open_page(offer: _Offer, cargo: Cargo, plan: Plan, ledger: Ledger) -> None:
     gradient = flatten(cargo.gradient)
     offer.owed = page.stage(gradient, plan.feedback, _silent(gradient, cargo))
     offer.page = page
-    # One pass for both: the energy, and whether every number is finite. Squares of float32 fit float64.
-    norm = torch.linalg.vector_norm(offer.owed, dtype=torch.float64)
-    offer.energy = float(norm) ** 2
-    offer.finite = bool(torch.isfinite(norm)) if offer.owed.dtype == torch.float32 else is_finite(offer.owed)
+    offer.energy = energy(offer.owed)
+    offer.finite = math.isfinite(offer.energy)
 
 
 def _letter(proposal: Selection, plan: Plan, turn: Turn) -> Tensor:
@@ -236,16 +242,18 @@ def _settle(cargo: Cargo, plan: Plan, offer: _Offer, roll: Roll, wire: Wire) -> 
 def _outgoing(cargo: Cargo, plan: Plan, offer: _Offer, selection: Selection, roll: Roll) -> Outgoing:
     """What this rank brings to the exchange."""
     shared = plan.shares_coordinates
-    return Outgoing(selection=selection, shared=shared, letter=offer.letter, sizes=roll.letters, turn=cargo.turn)
+    return Outgoing(
+        selection=selection, room=offer.room, shared=shared, letter=offer.letter, sizes=roll.letters, turn=cargo.turn
+    )
 
 
-def _mean(delivery: Delivery, cargo: Cargo, page: Page | None) -> tuple[Tensor, bool]:
+def _mean(delivery: Delivery, cargo: Cargo, page: Page | None, room: Tensor) -> tuple[Tensor, bool]:
     """Add up in rank order, divide, and write in the gradient's own type; what that rounds off stays owed."""
     first = delivery.parts[0]
     if len(delivery.parts) == 1 and first.is_full:
         total = first.values[: first.numel]
     else:
-        total = torch.zeros(first.numel, dtype=first.values.dtype, device=cargo.gradient.device)
+        total = room.zero_()
         for part in delivery.parts:
             add_(total, part)
     if delivery.divisor != 1:
@@ -271,7 +279,7 @@ def _seen(
     """What there is to say about it; nothing was sent where some rank's gradient was not finite."""
     gain = 1.0
     if sent is not None and offer.page is not None and offer.energy > 0.0:
-        gain = min(1.0, float(torch.linalg.vector_norm(sent.values, dtype=torch.float64)) ** 2 / offer.energy)
+        gain = min(1.0, energy(sent.values) / offer.energy)
     return Observation(
         step=cargo.turn.step, group=cargo.turn.group, numel=cargo.layout.numel,
         sent=0 if sent is None else min(sent.count * sent.width, sent.numel), gain=gain,

@@ -13,6 +13,7 @@ from torch import Tensor
 from thinwire.errors import StateError
 from thinwire.layout import Layout, Span
 from thinwire.plans import Feedback
+from thinwire.rooms import Rooms
 from thinwire.types import Selection
 from thinwire.units import put_, take
 
@@ -103,12 +104,14 @@ class Ledger:
     Attributes:
         scale: The loss scale in which debts are expressed.
         steps: How many steps were carried out so far.
+        rooms: Buffers that every step uses again.
     """
 
     def __init__(self) -> None:
         """Open an empty ledger."""
         self.scale = 1.0
         self.steps = 0
+        self.rooms = Rooms()
         self._home: dict[str, tuple[Page, Span]] = {}
 
     def __iter__(self) -> Iterator[str]:

@@ -180,6 +180,8 @@ class Outgoing:
     """What one rank brings to an exchange."""
 
     selection: Selection
+    room: Tensor
+    """A flat buffer as large as the group, of the values' type. The mean is made in it, unless it comes in it."""
     shared: bool
     """Every rank's selection has these coordinates."""
     letter: Tensor

@@ -64,9 +64,13 @@ def unpack(state: Mapping[str, Any], *, rank: int, world: int, parameters: Mappi
         StateError: It does not belong here, or is damaged.
     """
     try:
-        found = _whole(state["format"] if isinstance(state, Mapping) else state)
+        if not isinstance(state, Mapping):
+            raise TypeError(f"a {type(state).__name__}")
+        found = _whole(state["format"])
     except (KeyError, ValueError, TypeError) as error:
-        raise StateError(f"this is no thinwire state ({error!r}); pass what sync.state_dict() gave") from error
+        raise StateError(
+            f"this is no thinwire state ({type(error).__name__}: {error}); pass what sync.state_dict() gave"
+        ) from error
     if found != FORMAT:
         raise StateError(f"this is a state of format {found}; this version of thinwire reads format {FORMAT}")
     try:

@@ -59,6 +59,7 @@ def synchronize(
         counter=Counter(),
         generation=0,
     )
+    step.ledger.rooms.sweep()
     with torch.no_grad():
         means = _means(named, step)
         step.vote()

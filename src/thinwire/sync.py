@@ -119,6 +119,7 @@ class SyncState:
         self._settle()
         self._groups = []
         self._cut = False
+        self._ledger.rooms.sweep()
         if self._scaler is not None:
             self._ledger.rescale(float(self._scaler.get_scale()))
         self._step = Step(
@@ -369,6 +370,8 @@ class SyncState:
             return
         if step.failure is not None:
             self._counter.failures += 1
+            if self.broken:
+                self._ledger.rooms.clear()
             return
         step.commit()
         if not self._cut:

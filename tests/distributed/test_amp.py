@@ -142,6 +142,29 @@ def test_narrow_and_wide_gradients(pool, dtype):
     assert len(set(first)) == 6
 
 
+def flushed_narrow(rank: int, world: int) -> bool:
+    """What the parameters' type rounds off a flushed debt stays owed, to the bit. Whether there was any."""
+    torch.manual_seed(0)
+    ddp = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 4).bfloat16())
+    sync = thinwire.attach(ddp, thinwire.recipes.topk_allgather(density=0.0))
+    for step in range(3):
+        ddp.zero_grad()
+        ddp(torch.randn(4, 8, generator=torch.Generator().manual_seed(10 * step + rank)).bfloat16()).sum().backward()
+    means = sync.state_dict()["owed"]
+    for mean in means.values():
+        torch.distributed.all_reduce(mean.mul_(1 / world))
+    flushed, rest = sync.flush(), sync.state_dict()["owed"]
+    assert flushed.keys() == rest.keys() == means.keys()
+    for name, mean in means.items():
+        assert flushed[name].dtype == torch.bfloat16
+        assert torch.equal(flushed[name].flatten().float() + rest[name], mean)
+    return any(bool(debt.any()) for debt in rest.values())
+
+
+def test_a_flush_owes_what_it_rounds_off(pool):
+    assert pool(2).run(flushed_narrow) == [True, True]
+
+
 def a_sum_that_overflows(rank: int, world: int) -> tuple[bool, int, bool]:
     """Finite on every rank, but the mean does not fit float16."""
     torch.manual_seed(0)

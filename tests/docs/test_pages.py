@@ -16,7 +16,7 @@ from tests.docs.program import run_page
 from thinwire.lab.ranks import RankFailed, run_ranks
 
 WORLD = 2
-LANGUAGES = {"python", "sh", "text"}
+LANGUAGES = {"python", "sh", "text", ""}
 PAGES = [pytest.param(page, id=str(page.relative_to(ROOT))) for page in pages()]
 
 

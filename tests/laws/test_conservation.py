@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from tests.laws.samples import plans, selectors
 from thinwire.carry import Cargo, carry
+from thinwire.codecs import Delta
 from thinwire.lab.threads import ThreadWire, run_threads
 from thinwire.layout import Layout
 from thinwire.ledger import Ledger, Page
+from thinwire.message import Expected, decode, encode
 from thinwire.plans import Feedback, Plan
 from thinwire.selectors import Rounded, TopK
 from thinwire.types import Turn, ValueFormat
@@ -83,6 +85,22 @@ def test_f16_saturates_and_keeps_what_is_beyond_its_range():
     owed = torch.tensor([1e6, -1e6, 1.0])
     sent = Rounded(TopK(density=1.0), to="f16").select(owed)
     assert sent.values.tolist() == [65504.0, -65504.0, 1.0]
+
+
+@pytest.mark.parametrize("to", ["bf16", "f16", "int8"])
+@pytest.mark.parametrize("width", [torch.float32, torch.float64], ids=str)
+def test_rounding_holds_at_both_ends_of_the_range(to, width):
+    """The largest numbers there are, and so small ones that a 127th of them is hardly a number at all."""
+    turn = Turn(step=0, group=0, rank=0, world=1)
+    top = torch.finfo(width).max
+    for owed in ([top, -top, 1.0], [-top / 2, 3.4028234e38, 0.0], [3e-43, -4e-43, 1e-45], [1e-45], [5e-324]):
+        exact = torch.tensor(owed, dtype=width)
+        sent = Rounded(TopK(density=1.0), to=to).select(exact)
+        assert bool(sent.values.isfinite().all())
+        assert bool((sent.values * exact >= 0).all())
+        expected = Expected(numel=len(owed), width=1, dtype=width, turn=turn)
+        again = decode(encode(sent, Delta(), turn), expected)
+        assert torch.equal(again.values, sent.values), f"{owed} as {to}: what was sent is not what was taken out"
 
 
 NUMEL = 240

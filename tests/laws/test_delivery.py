@@ -71,7 +71,7 @@ def two_steps(wire: ThreadWire, plan: Plan) -> list[tuple[torch.Tensor, torch.Te
             carried.page.commit()
             kept = carried.page.owed.double()
         sent = torch.zeros(0) if before is None else before + fresh.double() - kept
-        out.append((carried.mean, sent, wire.costs, declared(plan, wire, carried.seen.sent)))
+        out.append((carried.mean.clone(), sent, wire.costs, declared(plan, wire, carried.seen.sent)))
     return out
 
 
@@ -111,6 +111,20 @@ def test_every_plan_delivers_one_mean_at_the_declared_cost(world):
                 assert len({cost.rounds for cost in costs}) == 1
                 counted += Traffic(bytes_sent=max(cost.bytes_sent for cost in costs), rounds=costs[0].rounds)
             assert counted == results[0][step][3], f"another cost than declared: {plan}"
+
+
+def test_parts_are_added_up_in_the_order_of_the_ranks_and_divided_by_their_number():
+    """In float32 these four numbers have other sums in other orders."""
+    numbers, world = (1e8, 1.0, -1e8, 1.0), 4
+
+    def run(wire: ThreadWire, density: float) -> list[float]:
+        fresh = torch.tensor([numbers[wire.rank], 0.0])
+        turn = Turn(step=0, group=0, rank=wire.rank, world=wire.world)
+        plan = Plan(selector=TopK(density=density))
+        return carry(Cargo(gradient=fresh, layout=Layout.of({"w": 2}), turn=turn), plan, Ledger(), wire).mean.tolist()
+
+    for density in (0.5, 1.0):
+        assert run_threads(run, world, density, jitter=3) == [[0.25, 0.0]] * world
 
 
 def test_momentum_correction_is_deep_gradient_compression():

@@ -42,6 +42,7 @@ LAYERS = (
     "exchanges",
     "wire",
     "plans",
+    "rooms",
     "ledger roll_call saved membership",
     "recipes carry",
     "rows flush",

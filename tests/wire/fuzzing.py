@@ -82,7 +82,7 @@ class Feeder:
         for data, origin, numel, sealed in mutate.damaged(stock, seed, size).finished():
             reader = _awaited(stock, origin, numel) if stock.awaited else None
             try:
-                found = _read_message(data, reader, codes) if reader is not None else _read_record(data)
+                found = read_message(data, reader, codes) if reader is not None else read_record(data)
             except WireError as error:
                 codes.append(_CODES[error.reason])
                 (outcome.repaired if sealed else outcome.damaged)[error.reason.name] += 1
@@ -113,7 +113,7 @@ def _awaited(stock: Stock, origin: int, numel: int) -> Awaited:
     return Awaited(replace(expected, numel=numel), awaited.kind, known)
 
 
-def _read_message(data: Bytes, reader: Awaited, codes: bytearray) -> str:
+def read_message(data: Bytes, reader: Awaited, codes: bytearray) -> str:
     """Read, and say what is wrong with what was read; nothing ever should be."""
     found = decode(torch.from_numpy(data), reader.expected, known=reader.known, kind=reader.kind)
     values = found.values.numpy()
@@ -143,7 +143,7 @@ def _read_message(data: Bytes, reader: Awaited, codes: bytearray) -> str:
 ROOM_FOR_INDICES = 8 * mutate.ROOM
 
 
-def _read_record(data: Bytes) -> str:
+def read_record(data: Bytes) -> str:
     found = Record.unpack(data.tobytes())
     if found.version != VERSION:
         return ""

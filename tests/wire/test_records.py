@@ -180,6 +180,18 @@ def test_fields_that_must_agree_are_found_and_others_may_differ(field: str) -> N
             assert (each.fields, each.ranks) == ((field,), (2,))
 
 
+def test_another_plan_is_found() -> None:
+    """With nobody under the hand of the test: all ranks go the same way, whether they find it or not."""
+
+    def work(wire: ThreadWire) -> Any:
+        plan = plan_of(0.02 if wire.rank == 1 else 0.01)
+        return call_roll(wire, replace(honest(), rank=wire.rank, plan=plan.fingerprint), plan)
+
+    for each in run_threads(work, 3):
+        assert isinstance(each, DisagreementError), each
+        assert (each.fields, each.ranks) == (("plan.selector.density",), (1,))
+
+
 @pytest.mark.parametrize("version", [0, VERSION + 1, 255])
 def test_of_another_version_only_the_version_counts(version: int) -> None:
     """Whatever else the record may hold: another version gives its bytes another meaning."""

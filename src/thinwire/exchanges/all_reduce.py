@@ -6,6 +6,8 @@ Rounds: 2 (world - 1) (ring). Bytes sent by each rank: about 2 (world - 1) / wor
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
+
 from thinwire.protocols import Exchange, Outgoing, Wire
 from thinwire.types import Delivery, Traffic
 
@@ -23,7 +25,10 @@ class AllReduce(Exchange):
     def deliver(self, outgoing: Outgoing, wire: Wire) -> Delivery:
         """The mean of everybody's values, at the common coordinates."""
         mine = outgoing.selection
-        mean = wire.all_reduce(mine.values * (1.0 / wire.world))
+        # Only a whole gradient is summed in the room: of a part, the mean is still to be made there.
+        fits = mine.is_full and mine.values.numel() == outgoing.room.numel()
+        work = outgoing.room if fits else torch.empty_like(mine.values)
+        mean = wire.all_reduce(torch.mul(mine.values, 1.0 / wire.world, out=work))
         return Delivery([mine.with_values(mean)])
 
     def traffic(self, world: int, payload: int, itemsize: int = 4) -> Traffic:
