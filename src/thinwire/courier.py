@@ -6,24 +6,28 @@ different ranks, which gives silently wrong sums. So nothing else in thinwire ev
 
 import queue
 import threading
+import weakref
 from collections.abc import Callable
 
 import torch
 
+Jobs = queue.SimpleQueue[Callable[[], None] | None]
+
 
 class Courier:
-    """Runs jobs one after the other on a thread of its own."""
+    """Runs jobs one after the other on a thread of its own, which ends when nobody knows the courier any more."""
 
     def __init__(self, name: str) -> None:
         """Get ready; the thread starts with the first job."""
         self._name = name
-        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._jobs: Jobs = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        weakref.finalize(self, self._jobs.put, None)
 
     def submit(self, job: Callable[[], None]) -> None:
         """Hand in a job. It must deal with its own exceptions."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+            self._thread = threading.Thread(target=_work, args=(self._jobs,), name=self._name, daemon=True)
             self._thread.start()
         self._jobs.put(job)
 
@@ -44,7 +48,10 @@ class Courier:
             self._thread.join()
             self._thread = None
 
-    def _work(self) -> None:
-        with torch.no_grad():
-            while (job := self._jobs.get()) is not None:
-                job()
+
+def _work(jobs: Jobs) -> None:
+    """The thread. It holds on to nothing between two jobs: a finished job still knows the model it was for."""
+    with torch.no_grad():
+        while (job := jobs.get()) is not None:
+            job()
+            del job

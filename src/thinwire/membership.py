@@ -23,18 +23,17 @@ class Membership:
         # A group of all ranks gets a name from a counter, never used twice. The name of a smaller one is a hash of its
         # ranks, used again once the group is destroyed; the new group then finds the old one's addresses in the
         # store, and hangs. So smaller groups are never destroyed.
-        self._everybody = len(ranks) == dist.get_world_size()
+        everybody = len(ranks) == dist.get_world_size()
         # The backend's own time-out must not strike before ours, which knows more.
-        timeout = timedelta(seconds=2 * patience + 60)
-        self._group = dist.new_group(
+        timeout = timedelta(seconds=patience + 30)
+        private = dist.new_group(
             ranks,
             timeout=timeout,
             backend=dist.get_backend(group),
-            use_local_synchronization=not self._everybody,
+            use_local_synchronization=not everybody,
         )
-        self.wire = GroupWire(self._group, Pace(patience=patience), life=str(generation))
+        self.wire = GroupWire(private, Pace(patience=patience), life=str(generation), private=everybody)
 
     def close(self) -> None:
-        """Give the group back, unless it is damaged: an operation may still be running in it."""
-        if self._everybody and not self.wire.broken and dist.is_initialized():
-            dist.destroy_process_group(self._group)
+        """Give the group back."""
+        self.wire.leave()

@@ -108,7 +108,7 @@ def _number(value: object) -> float:
 
 def _read_json(text: object) -> Any:
     """The data in a tensor of bytes."""
-    if not isinstance(text, Tensor) or not _is_plain(text, torch.uint8) or text.dim() != 1:
+    if not isinstance(text, Tensor) or not _is_plain(text, torch.uint8):
         raise TypeError("a text that is no tensor of bytes")
     return json.loads(bytes(text.tolist()))
 
@@ -129,8 +129,6 @@ def _read_groups(data: object) -> list[tuple[str, ...]]:
     if not isinstance(data, list) or not all(isinstance(names, list) for names in data):
         raise TypeError("groups that are no lists of names")
     every = [name for names in data for name in names]
-    if not all(isinstance(name, str) for name in every):
-        raise TypeError("names that are no text")
     if len(set(every)) != len(every):
         raise ValueError("a parameter in two groups")
     return [tuple(names) for names in data]
@@ -171,7 +169,7 @@ def _checked(kind: str, name: str, tensor: object, parameters: Mapping[str, Tens
             f"the {kind} of {name} is {_described(tensor)} instead of {parameter.numel()} x {wanted}. "
             f"Nothing was loaded."
         )
-    if not is_finite(tensor):
+    if not is_finite(tensor.detach()):
         raise StateError(f"the {kind} of {name} is not finite. Nothing was loaded.")
     return tensor.detach().to(parameter.device)
 

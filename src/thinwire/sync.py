@@ -1,6 +1,7 @@
 """A model's synchroniser: DDP's buckets in, the courier's results out, and everything a user may ask of it."""
 
 import warnings
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -58,7 +59,10 @@ class SyncState:
         self._membership: Membership
         self._counter: Counter
         check_model(model)
-        self._model = model
+        # DDP's C++ side holds this object where the garbage collector cannot see it: a strong reference back to the
+        # model would keep both alive for ever.
+        self._model = weakref.ref(model)
+        self._ranks = model.process_group
         self._scaler = scaler
         self._patience = patience
         self._names = {id(p): name for name, p in model.module.named_parameters() if p.requires_grad}
@@ -87,7 +91,7 @@ class SyncState:
         """
         buffer = bucket.buffer()
         if not self._attached:
-            return _plain_mean(buffer, self._model.process_group)
+            return _plain_mean(buffer, self._ranks)
         if bucket.index() == 0 or self._step is None:
             self._begin()
         step = self._step
@@ -310,10 +314,12 @@ class SyncState:
         connection was lost. If all ranks are still there, this is how they go on.
         """
         self._settle()
-        # An abandoned operation may still write into its buffers, so the old group is kept alive.
+        # An operation may still run in a damaged group and write into its buffers, so it is kept until it has ended.
         self._damaged.append(self._membership)
+        for membership in self._damaged:
+            membership.close()
         self._generation += 1
-        self._membership = Membership(self._model.process_group, self._patience, self._generation)
+        self._membership = Membership(self._ranks, self._patience, self._generation)
 
     def detach(self) -> None:
         """Go back to plain DDP. What is still owed is forgotten: flush first.
@@ -353,7 +359,7 @@ class SyncState:
             raise AttachError("this model is attached already; to change the plan call sync.switch(plan)")
         self._plan = plan_or_default(plan)
         self._generation += 1
-        self._membership = Membership(self._model.process_group, self._patience, self._generation)
+        self._membership = Membership(self._ranks, self._patience, self._generation)
         self._courier = Courier("thinwire-courier")
         self._counter = Counter()
         self._in_backward = self._cut = False
@@ -379,7 +385,12 @@ class SyncState:
 
     def _parameters(self) -> dict[str, Tensor]:
         """All parameters that may owe, by name, in one order on all ranks."""
-        return {name: p for name, p in self._model.module.named_parameters() if p.requires_grad}
+        model = self._model()
+        if model is None:
+            raise AttachError(
+                "the model of this synchroniser is gone; keep a reference to the DDP model as long as you train"
+            )
+        return {name: p for name, p in model.module.named_parameters() if p.requires_grad}
 
 
 def _plain_mean(buffer: Tensor, group: dist.ProcessGroup) -> torch.futures.Future[Tensor]:

@@ -28,13 +28,14 @@ _NOW = "Nothing was changed, but this group is not used again: call sync.rejoin(
 class GroupWire:
     """A process group as a `thinwire.protocols.Wire`."""
 
-    def __init__(self, group: dist.ProcessGroup, pace: Pace, *, life: str = "") -> None:
+    def __init__(self, group: dist.ProcessGroup, pace: Pace, *, life: str = "", private: bool = False) -> None:
         """Wrap a group.
 
         Args:
             group: The ranks; the group should be private to this wire.
             pace: Deadlines.
             life: Distinguishes this wire's keys in the store from those of other wires of the same group.
+            private: Whether the group may be destroyed when it is damaged.
         """
         self.pace = pace
         self.rank = dist.get_rank(group)
@@ -42,13 +43,14 @@ class GroupWire:
         self.traffic = Traffic()
         self.broken: str | None = None
         self.calls = 0
-        self._group = group
+        self._group: dist.ProcessGroup | None = group
+        self._private = private
         self._root = [dist.get_global_rank(group, rank) for rank in range(self.world)]
         self._device = torch.device("cuda") if dist.get_backend(group) == "nccl" else torch.device("cpu")
         self._store = _own_connection(_default_store())
         self._keys = f"thinwire/{group.group_name}/{life}"
         self._operations = 0
-        self._abandoned: list[object] = []
+        self._abandoned: list[tuple[dist.Work, tuple[Tensor, ...]]] = []
 
     def swap(self, note: bytes) -> list[bytes]:
         """Everybody's note, by a direct all-to-all: two one-way delays, where a ring pays 2 (world - 1)."""
@@ -137,9 +139,12 @@ class GroupWire:
             work = start()
             self._wait(work, began + allowed)
         except Exception as error:
-            # The operation may still run and write: its buffers must live, untouched, as long as it does.
-            self._abandoned.append((work, buffers))
-            raise self._failed(error, began) from error
+            if work is not None:
+                # It may still run and write: its buffers must live, untouched, as long as it does.
+                self._abandoned.append((work, buffers))
+            failure = self._failed(error, began)
+            self.leave()
+            raise failure from error
         if not patient:
             self.pace.observe(cost.bytes_sent, cost.rounds, time.monotonic() - began)
 
@@ -151,12 +156,16 @@ class GroupWire:
                 return
             except RuntimeError:
                 if work.is_completed():
-                    # It failed, or it ended just behind the slice: waiting once more tells which.
-                    work.wait()
-                    return
+                    break
             self._look_for_bad_news()
             if time.monotonic() > deadline:
                 raise DeadlineError("the deadline passed")
+        try:
+            work.wait()  # It failed, or it ended just behind the slice: waiting once more tells which.
+        except RuntimeError:
+            # A rank that gives up says why before it closes its connections.
+            self._look_for_bad_news()
+            raise
 
     def _look_for_bad_news(self) -> None:
         """Raise what another rank has written into the store."""
@@ -168,8 +177,21 @@ class GroupWire:
         raise SyncError(f"rank {rank} lost the connection: {why}")
 
     def abandon(self, why: str) -> None:
-        """This rank cannot finish an exchange that the others are in. They learn it from the store, at once."""
+        """This rank cannot finish an exchange that the others are in. They learn it from the store, at once.
+
+        It also closes its connections, which makes the others' operations fail in turn. A group in which one still
+        runs could not be destroyed, and the interpreter could not exit.
+        """
         self._break(f"rank {self.rank} gave up: {why}", f"{self.rank} own {why}")
+        self.leave()
+
+    def leave(self) -> None:
+        """Destroy the group, unless it is somebody else's, or an operation is still running in it."""
+        running = any(not work.is_completed() for work, _ in self._abandoned)
+        if self._private and not running and self._group is not None and dist.is_initialized():
+            group, self._group = self._group, None
+            with contextlib.suppress(Exception):
+                dist.destroy_process_group(group)
 
     def _break(self, why: str, news: str) -> None:
         """Never use the group again, and tell the others unless they know."""

@@ -124,6 +124,59 @@ def test_a_leader_that_fails_names_itself(pool):
         assert text[2:].startswith(f"({text[0]},)")
 
 
+def fails_in_the_last_bucket(rank: int, world: int) -> str:
+    """Behind the last roll call of a bucket there is only the vote to tell the others."""
+    ddp, sync = make(rank, plan=PLANS["own"])
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.001)
+    train(ddp, optimizer, rank, range(2))
+    buckets, owed = len(sync.stats().groups), sync.state_dict()["owed"]
+    undo, calls = failing("mean", buckets) if rank == 1 else (lambda: None, [buckets])
+    with pytest.raises(thinwire.PeerFailedError) as caught:
+        loss(ddp, rank, 3).backward()
+    undo()
+    assert calls[0] == buckets
+    assert all(bool(p.grad.isnan().all()) for p in ddp.parameters())
+    after = sync.state_dict()["owed"]
+    assert all(torch.equal(owed[name], after[name]) for name in owed)
+    return f"{caught.value.ranks} {train(ddp, optimizer, rank, range(4, 6))}"
+
+
+def test_a_fault_in_the_last_bucket_reaches_everybody(pool):
+    first, second = pool(2).run(fails_in_the_last_bucket)
+    assert first == second
+    assert first.startswith("(1,)")
+
+
+def falls_out_of_a_dense_step(rank: int, world: int) -> tuple[bool, list[int]]:
+    """Whether rooms of a step that broke the group are used again, and how training went on."""
+    ddp, sync = make(rank, plan=thinwire.recipes.dense())
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.001)
+    train(ddp, optimizer, rank, range(2))
+    wire = sync._membership.wire
+
+    def broken(values):
+        raise Fault("no memory")
+
+    if rank == 1:
+        wire.all_reduce = broken
+    with pytest.raises(thinwire.PeerFailedError, match="Fault: no memory"):
+        loss(ddp, rank, 3).backward()
+    assert sync.broken
+    old = [*sync._ledger.rooms._rooms.values()]
+    sync.rejoin()
+    sums = train(ddp, optimizer, rank, range(4, 6))
+    new = sync._ledger.rooms._rooms.values()
+    assert new
+    return bool({room.data_ptr() for room in old} & {room.data_ptr() for room in new}), sums
+
+
+def test_memory_of_a_broken_step_is_not_used_again(pool):
+    """An operation that was abandoned may write into it at any time."""
+    first, second = pool(2).run(falls_out_of_a_dense_step)
+    assert first == second
+    assert not first[0]
+
+
 def wrong_bytes(rank: int, world: int) -> str:
     """One bit of one rank's message flips on its way to one other rank."""
     ddp, sync = make(rank, plan=PLANS["own"])
@@ -254,7 +307,7 @@ def fails_inside_join(rank: int, world: int) -> str:
 
 
 def test_an_error_inside_join_reaches_the_rank_without_data(ranks):
-    for outcome in ranks(fails_inside_join, 2):
+    for outcome in ranks(fails_inside_join, 2, timeout=20.0):
         assert "rank 1" in outcome
         assert "mean is broken" in outcome
 

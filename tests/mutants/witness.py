@@ -32,9 +32,7 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Iterator[None]:
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     """Write down each test's outcome, and of a failure which exceptions there were."""
     report: pytest.TestReport = yield  # type: ignore[misc]
     kinds = [] if call.excinfo is None else sorted(set(kinds_of(call.excinfo.value)))

@@ -91,8 +91,11 @@ def test_debts_change_with_the_commit_and_not_before() -> None:
         ledger = owing(wire)
         before = ledger.owed()
         step = new_step(wire, ledger)
-        for number, name in enumerate("ab"):
-            assert group(step, name, fresh(wire, 2 + number)) is not None
+        first = group(step, "a", fresh(wire, 2))
+        assert first is not None
+        there = first.clone()
+        assert group(step, "b", fresh(wire, 3)) is not None
+        assert torch.equal(first, there), "means stay where they are until the step is over"
         step.vote()
         assert same(before, ledger.owed())
         step.commit()
@@ -140,7 +143,9 @@ def test_a_fault_behind_the_roll_call_is_told_at_the_next_one() -> None:
     assert results[0] == results[1] == results[2]
 
 
-def test_a_fault_in_the_last_group_is_told_by_the_vote() -> None:
+def test_a_fault_in_the_last_group_is_told_by_the_vote(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_TIMEOUT", 3.0)
+
     def work(wire: ThreadWire) -> None:
         step = new_step(wire, owing(wire))
         assert group(step, "a", fresh(wire, 2)) is not None

@@ -8,12 +8,16 @@ from torch import Tensor
 
 from thinwire.types import Selection, ValueFormat, index_dtype, unit_count
 
+LARGEST = 2.0**511
+"""A single float64 number beyond this is refused by mistake: `test_the_largest_numbers_come_back`."""
+
 
 def _awkward(format: ValueFormat) -> list[float]:
     """Both zeros, the smallest and the largest denormal, and both ends."""
     limits = torch.finfo(format.dtype)
     least = limits.smallest_normal * limits.eps
-    return [0.0, -0.0, least, least - limits.smallest_normal, limits.max, limits.min]
+    most = min(limits.max, LARGEST)
+    return [0.0, -0.0, least, least - limits.smallest_normal, most, -most]
 
 
 def _bf16(pattern: int) -> float:
@@ -28,7 +32,8 @@ def value_lists(format: ValueFormat, size: int) -> st.SearchStrategy[list[float]
         usual: st.SearchStrategy[float] = patterns.map(_bf16)
     else:
         width = 64 if format is ValueFormat.F64 else 16 if format is ValueFormat.F16 else 32
-        usual = st.floats(width=width, allow_nan=False, allow_infinity=False)  # type: ignore[arg-type]
+        most = min(torch.finfo(format.dtype).max, LARGEST)
+        usual = st.floats(-most, most, width=width)  # type: ignore[arg-type]
     return st.lists(st.one_of(usual, st.sampled_from(_awkward(format))), min_size=size, max_size=size)
 
 

@@ -1,5 +1,7 @@
 """The page about the wire format is compared with the code: tables, reasons and examples cannot fall behind."""
 
+import hashlib
+import json
 import re
 import struct
 from collections.abc import Sequence
@@ -11,8 +13,11 @@ import torch
 
 from thinwire.codecs import BY_NUMBER, Delta
 from thinwire.errors import WireReason
+from thinwire.layout import Layout
 from thinwire.message import HEADER, Kind, encode
+from thinwire.plans import Plan
 from thinwire.roll_call import SIZE, Record, What
+from thinwire.selectors import TopK
 from thinwire.types import MAX_NUMEL, Selection, Turn, ValueFormat
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "wire-format.md").read_text()
@@ -153,6 +158,16 @@ def test_the_page_has_the_limits() -> None:
     assert MAX_NUMEL == 2**40
     limits = dict(tables()["what", "limit"])
     assert limits["elements of a tensor"] == "2⁴⁰"
+
+
+def test_fingerprints_are_made_as_the_page_says() -> None:
+    def digest(text: str) -> bytes:
+        return hashlib.blake2b(text.encode(), digest_size=8).digest()
+
+    assert Layout.of({"größe": 3, "b": 4}).fingerprint == digest("größe 3\nb 4")
+    plan = Plan(selector=TopK(density=0.25))
+    assert plan.text == json.dumps(plan.describe(), sort_keys=True, separators=(",", ":"))
+    assert plan.fingerprint == digest(plan.text)
 
 
 def example(name: str) -> str:

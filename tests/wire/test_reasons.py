@@ -93,6 +93,7 @@ CASES = [
     Case("a narrower format than the values have", R.TRAILING, INDEXED.but(format=plain.BF16).data),
     Case("zeros", R.MAGIC, bytes(100)),
     Case("another magic number", R.MAGIC, INDEXED.but(magic=b"TWR1").data),
+    Case("the magic number of a later format", R.MAGIC, INDEXED.but(magic=b"TWM2").data),
     Case("the bytes of the magic number turned around", R.MAGIC, INDEXED.but(magic=b"1MWT").data),
     Case("version 0", R.VERSION, INDEXED.but(version=0).data),
     Case("version 2", R.VERSION, INDEXED.but(version=2).data),

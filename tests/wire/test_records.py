@@ -7,10 +7,11 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thinwire.errors import DisagreementError, PeerFailedError, SyncError, WireError, WireReason
+from thinwire.lab import threads
 from thinwire.lab.threads import ThreadWire, run_threads
 from thinwire.plans import Plan
 from thinwire.roll_call import SIZE, VERSION, Record, What, call_roll
@@ -66,6 +67,7 @@ CASES = [
     ("two records", R.TRAILING, FORGED.data * 2),
     ("zeros", R.MAGIC, bytes(SIZE)),
     ("the magic number of a message", R.MAGIC, FORGED.but(magic=b"TWM1").data),
+    ("the magic number of a later format", R.MAGIC, FORGED.but(magic=b"TWR2").data),
     ("no checksum", R.CHECKSUM, FORGED.but(checksum=0).data),
     ("a wrong checksum of another version", R.CHECKSUM, FORGED.but(version=2, checksum=0).data),
     ("purpose 5", R.CODEC, FORGED.but(what=5).data),
@@ -122,6 +124,7 @@ records = st.builds(
 )  # fmt: skip
 
 
+@settings(deadline=None)
 @given(record=records)
 def test_records_come_back(record: Record) -> None:
     assert Record.unpack(record.pack()) == record
@@ -192,9 +195,15 @@ def test_another_plan_is_found() -> None:
         assert (each.fields, each.ranks) == (("plan.selector.density",), (1,))
 
 
+def test_coordinates_need_not_agree_where_nobody_will_send_anything() -> None:
+    for each in roll(3, honest(), honest(overflow=True, coordinates=1).pack()):
+        assert each.overflow == (2,)
+
+
 @pytest.mark.parametrize("version", [0, VERSION + 1, 255])
-def test_of_another_version_only_the_version_counts(version: int) -> None:
+def test_of_another_version_only_the_version_counts(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever else the record may hold: another version gives its bytes another meaning."""
+    monkeypatch.setattr(threads, "_TIMEOUT", 3.0)
     peer = FORGED.but(version=version, what=200, flags=255, loss_scale=math.nan, failure=b"\xff" * 48)
     for each in roll(3, honest(), peer.data):
         assert isinstance(each, DisagreementError)
@@ -238,6 +247,7 @@ def test_plan_texts_can_be_anything_and_the_ranks_still_disagree(text: bytes, fi
     assert len({str(each) for each in found}) == 1
 
 
+@settings(deadline=None)
 @given(text=st.binary(max_size=60))
 def test_no_plan_text_leads_to_another_error(text: bytes) -> None:
     for each in roll(2, honest(world=2), honest(world=2, plan=b"01234567").pack(), text.ljust(PLAN_TEXT_SIZE)):

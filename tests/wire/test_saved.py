@@ -4,6 +4,7 @@ import copy
 import io
 import json
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -157,6 +158,12 @@ def without(key: str) -> Callable[[State], Any]:
     return lambda state: state.pop(key)
 
 
+def nested_in_the_old_way() -> Tensor:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch prefers the new way
+        return torch.nested.nested_tensor([numbers(12)])
+
+
 NAN = torch.full((12,), math.nan)
 INFINITE = torch.tensor([1.0] * 11 + [math.inf])
 
@@ -262,6 +269,7 @@ DAMAGES: dict[str, Callable[[State], Any]] = {
     "a sparse debt": owe("body.weight", numbers(12).to_sparse()),
     "a debt without data": owe("body.weight", torch.empty(12, device="meta")),
     "a nested debt": owe("body.weight", torch.nested.nested_tensor([numbers(12)], layout=torch.jagged)),
+    "a debt nested in the old way": owe("body.weight", nested_in_the_old_way()),
     "no velocities": put("velocity", 0),
     "a velocity of another model": owe("tail", numbers(2), "velocity"),
     "a velocity without a debt": lambda state: state["owed"].pop("body.weight"),
@@ -354,7 +362,7 @@ def damaged_states(draw: st.DrawFn) -> State:
     return state
 
 
-@settings(max_examples=1500)
+@settings(max_examples=800, deadline=None)
 @given(state=damaged_states())
 def test_anything_is_either_a_state_or_a_state_error(state: State) -> None:
     try:
