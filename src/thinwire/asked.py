@@ -9,6 +9,9 @@ from thinwire import recipes
 from thinwire.errors import AttachError, PlanError
 from thinwire.plans import Plan
 
+DEFAULT_PATIENCE = 1800.0
+"""Seconds to wait for a slow rank: as long as Gloo itself would wait."""
+
 _FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
 

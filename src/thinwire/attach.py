@@ -3,7 +3,7 @@
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
-from thinwire.asked import LossScale
+from thinwire.asked import DEFAULT_PATIENCE, LossScale
 from thinwire.errors import AttachError
 from thinwire.plans import Plan
 from thinwire.sync import SyncState
@@ -33,7 +33,7 @@ def attach(
     plan: Plan | None = None,
     *,
     scaler: LossScale | None = None,
-    patience: float = 1800.0,
+    patience: float = DEFAULT_PATIENCE,
 ) -> SyncState:
     """Let thinwire synchronise a DDP model's gradients. Every rank must call it, before the first backward pass.
 
@@ -57,7 +57,7 @@ def attach(
                 "this DDP model has another communication hook, and DDP takes only one in its life; wrap the module "
                 "anew in DistributedDataParallel and attach before registering anything"
             )
-        state.open(plan)
+        state.open(plan, scaler=scaler, patience=patience)
         return state
     sync = SyncState(model, plan, scaler=scaler, patience=patience)
     model.register_comm_hook(sync, hook)

@@ -104,7 +104,7 @@ def carry(cargo: Cargo, plan: Plan, ledger: Ledger, wire: Wire) -> Carried:
     if roll.overflow:
         nothing = torch.full_like(cargo.gradient, torch.nan)
         return Carried(mean=nothing, seen=_seen(cargo, offer, watch, since(wire, before)), overflow=True)
-    with in_step(wire, plan.agreement.calls + plan.exchange.calls):
+    with in_step(wire, plan.agreement.calls(wire.world) + plan.exchange.calls(wire.world)):
         if roll.owing and offer.page is None:
             # Only here nothing is owed. All ranks must sum the same type, so this one opens a page as well.
             _open_page(offer, cargo, plan, ledger)

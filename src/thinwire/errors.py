@@ -70,19 +70,19 @@ class WireReason(Enum):
 
     TRUNCATED = "shorter than its header says"
     TRAILING = "longer than its header says"
-    MAGIC = "does not begin with the magic number"
-    VERSION = "written in a version of the format that this build does not read"
-    CHECKSUM = "its checksum does not match its bytes"
-    CODEC = "names a codec that does not exist"
-    FORMAT = "names a value format that does not exist"
-    SHAPE = "is about another number of elements, or another unit width, than agreed"
-    TURN = "belongs to another generation or step"
-    COUNT = "claims more units than there are"
-    COORDINATES = "its coordinate section has an impossible length or parameter"
-    ORDER = "its indices are not strictly increasing"
-    RANGE = "an index lies outside the tensor"
-    PADDING = "unused bits are not zero"
-    VALUE = "a value is not a finite number"
+    MAGIC = "no magic number at its beginning"
+    VERSION = "a version of the format that this build does not read"
+    CHECKSUM = "the checksum does not match the bytes"
+    CODEC = "a codec or purpose that does not exist"
+    FORMAT = "a value format that does not exist"
+    SHAPE = "another number of elements, or another unit width, than agreed"
+    TURN = "of another generation, step or group"
+    COUNT = "more units claimed than there are"
+    COORDINATES = "a coordinate section of an impossible length or parameter"
+    ORDER = "indices that are not strictly increasing"
+    RANGE = "an index outside the tensor"
+    PADDING = "unused bits that are not zero"
+    VALUE = "a value that is not a finite number"
 
 
 class WireError(SyncError):
@@ -94,5 +94,5 @@ class WireError(SyncError):
 
     def __init__(self, reason: WireReason, detail: str = "") -> None:
         """Say the reason, and the detail where there is one."""
-        super().__init__(f"refused a message: it {reason.value}{': ' + detail if detail else ''}")
+        super().__init__(f"refused a message: {reason.value}{': ' + detail if detail else ''}")
         self.reason = reason

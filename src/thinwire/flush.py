@@ -55,6 +55,27 @@ def mean_debts(
     return means
 
 
+def deliver(name: str, parameter: Tensor, mean: Tensor, ledger: Ledger) -> Tensor:
+    """Write a flushed debt into ``grad``, without the loss scale; what its type rounds off stays owed.
+
+    Args:
+        name: The parameter.
+        parameter: Itself.
+        mean: The mean of what all ranks owed for it.
+        ledger: What is owed.
+
+    Returns:
+        The new ``grad``.
+    """
+    plain = (mean / ledger.scale).to(parameter.dtype)
+    ledger.settle(name, mean - plain.to(mean.dtype) * ledger.scale)
+    # Debts lie in the order of the parameter's memory, which is DDP's order in a bucket.
+    delivered = torch.empty_like(parameter)
+    delivered.as_strided((delivered.numel(),), (1,)).copy_(plain)
+    parameter.grad = delivered
+    return delivered
+
+
 def _chunks(parameters: Mapping[str, Tensor]) -> Iterator[list[str]]:
     """Names of neighbouring parameters of one accumulation type, so many elements at a time."""
     chunk: list[str] = []

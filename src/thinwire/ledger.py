@@ -167,7 +167,13 @@ class Ledger:
             self._home.pop(name, None)
 
     def rescale(self, scale: float) -> None:
-        """Express all debts in another loss scale."""
+        """Express all debts in another loss scale.
+
+        Raises:
+            StateError: It is no loss scale; debts are as before.
+        """
+        if not 0.0 < scale < float("inf"):
+            raise StateError(f"a loss scale of {scale} cannot be; GradScaler.get_scale() gives a positive number")
         if scale != self.scale:
             for page in {page for page, _ in self._home.values()}:
                 page.rescale(scale / self.scale)

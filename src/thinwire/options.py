@@ -32,6 +32,16 @@ def check_width(owner: object, width: int) -> None:
         )
 
 
+def check_seed(owner: object, seed: int) -> None:
+    """A seed is a whole number.
+
+    Raises:
+        PlanError: It is not.
+    """
+    if not isinstance(seed, int) or isinstance(seed, bool):
+        raise PlanError(f"{type(owner).__name__}(seed={seed!r}): a seed is a whole number, the same on every rank")
+
+
 def units_of_density(density: float, units: int) -> int:
     """A density as a number of units: rounded up, so that a small tensor still says something; 0 only for 0."""
     if density == 0.0 or units == 0:

@@ -35,6 +35,8 @@ class Feedback:
         """Check the options."""
         if not isinstance(self.momentum, int | float) or not 0.0 <= self.momentum < 1.0:
             raise PlanError(f"Feedback(momentum={self.momentum!r}): momentum is a number from 0 to below 1")
+        if not isinstance(self.masking, bool):
+            raise PlanError(f"Feedback(masking={self.masking!r}): masking is True or False")
 
 
 _TABLES: dict[str, Table[Any]] = {

@@ -137,8 +137,7 @@ class Agreement(ABC):
         """The rank whose coordinates count, where one tells the others."""
         return turn.rank
 
-    @property
-    def calls(self) -> int:
+    def calls(self, world: int) -> int:
         """How many calls of the wire it makes to settle the coordinates."""
         return int(self.tells)
 
@@ -200,12 +199,14 @@ class Exchange(ABC):
 
     needs_shared: ClassVar[bool]
     """Adds up values position by position, so all ranks must send the same coordinates."""
-    calls: ClassVar[int] = 1
-    """How many calls of the wire it makes, always."""
 
     @abstractmethod
     def deliver(self, outgoing: Outgoing, wire: Wire) -> Delivery:
         """Bring everybody's selections together."""
+
+    def calls(self, world: int) -> int:
+        """How many calls of the wire it makes, whatever the data."""
+        return 1
 
     @abstractmethod
     def traffic(self, world: int, payload: int, itemsize: int) -> Traffic:

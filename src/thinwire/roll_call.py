@@ -172,6 +172,8 @@ def call_roll(wire: Wire, record: Record, plan: Plan) -> Roll:
     # A rank with an overflow has drawn no lots, and nobody will send anything.
     fields = _COMMON if not any(r.overflow for r in records) else _COMMON[:-1]
     odd = {field: ranks for field in fields if (ranks := _odd_ranks([getattr(r, field) for r in records]))}
+    if strangers := tuple(place for place, r in enumerate(records) if r.rank != place):
+        odd["rank"] = strangers
     if odd:
         raise _disagreement(wire, records, odd, plan)
     return Roll(records)

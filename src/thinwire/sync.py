@@ -10,11 +10,11 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
-from thinwire.asked import LossScale, check_model, plan_or_default
+from thinwire.asked import DEFAULT_PATIENCE, LossScale, check_model, plan_or_default
 from thinwire.carry import Cargo
 from thinwire.courier import Courier
 from thinwire.errors import AttachError, SyncError
-from thinwire.flush import mean_debts
+from thinwire.flush import deliver, mean_debts
 from thinwire.layout import Group, Layout, Span, layout_of, split
 from thinwire.ledger import Ledger
 from thinwire.membership import Membership
@@ -42,7 +42,7 @@ class SyncState:
         plan: Plan | None = None,
         *,
         scaler: LossScale | None = None,
-        patience: float = 1800.0,
+        patience: float = DEFAULT_PATIENCE,
     ) -> None:
         """Prepare to synchronise a model.
 
@@ -63,20 +63,17 @@ class SyncState:
         # model would keep both alive for ever.
         self._model = weakref.ref(model)
         self._ranks = model.process_group
-        self._scaler = scaler
-        self._patience = patience
         self._names = {id(p): name for name, p in model.module.named_parameters() if p.requires_grad}
         # A parameter that no rank used keeps its gradient: DDP throws away what is delivered for it.
         self._hold_silent = bool(model.find_unused_parameters or model.static_graph)
         self._generation = 0
         self._ledger = Ledger()
-        self._plan = plan_or_default(plan)
         self._remembered: list[tuple[str, ...]] = []
         self._groups: list[tuple[str, ...]] = []
         self._step: Step | None = None
         self._attached = False
         self._damaged: list[Membership] = []
-        self.open(self._plan)
+        self.open(plan, scaler=scaler, patience=patience)
 
     # What DDP calls --------------------------------------------------------------------------------------------
 
@@ -124,8 +121,6 @@ class SyncState:
         self._groups = []
         self._cut = False
         self._ledger.rooms.sweep()
-        if self._scaler is not None:
-            self._ledger.rescale(float(self._scaler.get_scale()))
         self._step = Step(
             plan=self._plan,
             ledger=self._ledger,
@@ -133,6 +128,11 @@ class SyncState:
             counter=self._counter,
             generation=self._generation,
         )
+        try:
+            if self._scaler is not None:
+                self._ledger.rescale(float(self._scaler.get_scale()))
+        except Exception as error:
+            self._step.failure = error
         try:
             # Callbacks run in the order they were queued, and DDP queues its own at its last bucket. So the first
             # comes before DDP takes over the results, and what that one queues comes when DDP is done: an error
@@ -261,17 +261,7 @@ class SyncState:
         self._courier.wait()
         if (error := step.error()) is not None:
             raise error
-        return {name: self._deliver(name, parameters[name], mean) for name, mean in means.items()}
-
-    def _deliver(self, name: str, parameter: Tensor, mean: Tensor) -> Tensor:
-        """Write a flushed debt into ``grad``; what its type rounds off stays owed."""
-        plain = (mean / self._ledger.scale).to(parameter.dtype)
-        self._ledger.settle(name, mean - plain.to(mean.dtype) * self._ledger.scale)
-        # Debts lie in the order of the parameter's memory, which is DDP's order in a bucket.
-        delivered = torch.empty_like(parameter)
-        delivered.as_strided((delivered.numel(),), (1,)).copy_(plain)
-        parameter.grad = delivered
-        return delivered
+        return {name: deliver(name, parameters[name], mean, self._ledger) for name, mean in means.items()}
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to go on bitwise: tensors and plain numbers only. Each rank saves and loads its own."""
@@ -346,11 +336,10 @@ class SyncState:
         """Whether gradients go through thinwire (and not through a plain mean, after `detach`)."""
         return self._attached
 
-    def open(self, plan: Plan | None = None) -> None:
-        """Form the group of ranks and start; `attach` calls it. Collective.
-
-        Args:
-            plan: The plan of the first step.
+    def open(
+        self, plan: Plan | None = None, *, scaler: LossScale | None = None, patience: float = DEFAULT_PATIENCE
+    ) -> None:
+        """Form the group of ranks and start; `attach` calls it. Collective. The arguments are those of `attach`.
 
         Raises:
             AttachError: This synchroniser is attached already.
@@ -358,6 +347,7 @@ class SyncState:
         if self._attached:
             raise AttachError("this model is attached already; to change the plan call sync.switch(plan)")
         self._plan = plan_or_default(plan)
+        self._scaler, self._patience = scaler, patience
         self._generation += 1
         self._membership = Membership(self._ranks, self._patience, self._generation)
         self._courier = Courier("thinwire-courier")

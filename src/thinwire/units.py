@@ -62,6 +62,9 @@ def _inside(selection: Selection, values: Tensor | None = None) -> tuple[Tensor,
     return elements, values
 
 
+_LARGEST = math.sqrt(sys.float_info.max) / 2
+
+
 def energy(values: Tensor) -> float:
     """The sum of squares; not a finite number exactly if some element is not.
 
@@ -70,8 +73,8 @@ def energy(values: Tensor) -> float:
     """
     norm = float(torch.linalg.vector_norm(values))
     if not math.isfinite(norm) and bool(torch.isfinite(values).all()):
-        norm = min(float(torch.linalg.vector_norm(values, dtype=torch.float64)), math.sqrt(sys.float_info.max) / 2)
-    return norm * norm
+        norm = min(float(torch.linalg.vector_norm(values, dtype=torch.float64)), _LARGEST)
+    return min(norm, _LARGEST) ** 2 if math.isfinite(norm) else norm
 
 
 def is_finite(values: Tensor) -> bool:

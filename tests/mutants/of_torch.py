@@ -103,8 +103,8 @@ OF_TORCH = (
         file="rows.py",
         old="    rows = gradient.detach().coalesce()\n",
         new=(
-            "    every = torch.arange(gradient.shape[0]).unsqueeze(0)\n"
-            "    rows = torch.sparse_coo_tensor(every, gradient.detach().to_dense(), gradient.shape, is_coalesced=True)\n"
+            "    every, whole = torch.arange(gradient.shape[0]).unsqueeze(0), gradient.detach().to_dense()\n"
+            "    rows = torch.sparse_coo_tensor(every, whole, gradient.shape, is_coalesced=True)\n"
         ),
         tests=(
             f"{LIFE}test_sparse_embeddings_stay_sparse"
@@ -130,9 +130,9 @@ OF_TORCH = (
     Mutant(
         name="flush-and-forget",
         safeguard="What a flush cannot write in the parameter's type stays owed",
-        file="sync.py",
-        old="self._ledger.settle(name, mean - plain.to(mean.dtype) * self._ledger.scale)",
-        new="self._ledger.settle(name)",
+        file="flush.py",
+        old="ledger.settle(name, mean - plain.to(mean.dtype) * ledger.scale)",
+        new="ledger.settle(name)",
         tests=("tests/distributed/test_amp.py::test_a_flush_owes_what_it_rounds_off",),
     ),
     Mutant(

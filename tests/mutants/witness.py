@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -32,13 +32,15 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Write down each test's outcome, and of a failure which exceptions there were."""
-    report: pytest.TestReport = yield  # type: ignore[misc]
+    report = yield
     kinds = [] if call.excinfo is None else sorted(set(kinds_of(call.excinfo.value)))
     said = _said(report) if report.failed else ""
     _write({"test": item.nodeid, "when": report.when, "outcome": report.outcome, "kinds": kinds, "said": said})
-    return report  # type: ignore[return-value]
+    return report
 
 
 def kinds_of(error: BaseException) -> list[str]:

@@ -10,6 +10,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from thinwire.agreements.lots import seed_of
+from thinwire.options import check_seed
 from thinwire.protocols import Agreement, Selector
 from thinwire.types import Selection, Traffic, Turn
 
@@ -25,6 +26,10 @@ class Leader(Agreement):
     shared: ClassVar[bool] = True
     tells: ClassVar[bool] = True
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        check_seed(self, self.seed)
 
     def speaker(self, turn: Turn) -> int:
         """The rank whose turn it is."""

@@ -6,6 +6,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from thinwire.agreements.lots import seed_of
+from thinwire.options import check_seed
 from thinwire.protocols import Agreement, Selector
 from thinwire.types import Selection, Turn
 
@@ -20,6 +21,10 @@ class Own(Agreement):
 
     shared: ClassVar[bool] = False
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        check_seed(self, self.seed)
 
     def propose(self, selector: Selector, owed: Tensor, turn: Turn) -> Selection:
         """This rank's own selection."""

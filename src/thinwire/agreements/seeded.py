@@ -6,6 +6,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from thinwire.agreements.lots import seed_of
+from thinwire.options import check_seed
 from thinwire.protocols import Agreement, Selector
 from thinwire.types import Selection, Turn
 
@@ -20,6 +21,10 @@ class Seeded(Agreement):
 
     shared: ClassVar[bool] = True
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        check_seed(self, self.seed)
 
     def propose(self, selector: Selector, owed: Tensor, turn: Turn) -> Selection:
         """What the common lots say, with this rank's values."""

@@ -90,4 +90,5 @@ def _stepped(selection: Selection) -> Selection:
     if scale == 0.0:
         return selection.with_values(torch.zeros_like(exact), format=ValueFormat.INT8, scale=1.0)
     steps = torch.round(exact / scale).clamp(-127, 127)
-    return selection.with_values(steps * scale, format=ValueFormat.INT8, scale=scale)
+    # No step at all is plus zero, whatever it was before: the wire has no minus zero.
+    return selection.with_values(steps * scale + 0.0, format=ValueFormat.INT8, scale=scale)

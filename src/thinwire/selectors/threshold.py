@@ -1,6 +1,6 @@
 """Threshold: everything that is strong enough, however much that is."""
 
-import math
+import sys
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -28,7 +28,7 @@ class Threshold(Selector):
     def __post_init__(self) -> None:
         """Check the options."""
         check_width(self, self.width)
-        if not isinstance(self.threshold, int | float) or not 0.0 <= self.threshold < math.inf:
+        if not isinstance(self.threshold, int | float) or not 0.0 <= self.threshold <= sys.float_info.max:
             raise PlanError(
                 f"Threshold(threshold={self.threshold!r}): the threshold is a magnitude, a finite number from 0"
             )

@@ -1,0 +1,147 @@
+"""The mutants can be made, their tests are there, and tests/README.md has them all."""
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.mutants.listed import BEGIN, END, MUTANTS, README, renewed
+from tests.mutants.mutant import ROOT, DoesNotApply, Mutant
+from tests.mutants.trial import Run, why_survived
+
+ids = [mutant.name for mutant in MUTANTS]
+
+
+def source(mutant: Mutant) -> str:
+    return (ROOT / "src" / "thinwire" / mutant.file).read_text()
+
+
+def functions(file: str) -> set[str]:
+    tree = ast.parse((ROOT / file).read_text())
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
+def test_every_mutant_has_a_name_of_its_own() -> None:
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=ids)
+def test_a_mutant_can_be_made(mutant: Mutant) -> None:
+    """Its text is there exactly once, and what it becomes is Python that does something else."""
+    before, after = source(mutant), mutant.changed(source(mutant))
+    assert ast.dump(ast.parse(before)) != ast.dump(ast.parse(after))
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=ids)
+def test_the_tests_of_a_mutant_exist(mutant: Mutant) -> None:
+    assert mutant.tests
+    for test in mutant.tests:
+        file, _, name = test.partition("::")
+        assert name.partition("[")[0] in functions(file), test
+
+
+def test_the_readme_lists_the_mutants() -> None:
+    text = README.read_text()
+    assert text.count(BEGIN) == text.count(END) == 1
+    assert renewed(text) == text, "write: python tests/mutants/run.py --write-readme"
+
+
+# The gate itself: what does not show that a test noticed must not count as a mutant killed.
+
+ONE = Mutant(name="one", safeguard="", file="units.py", old="import torch\n", new="", tests=("t.py::a", "t.py::b"))
+
+
+def run_of(code: int | None, **tests: tuple[str, str]) -> Run:
+    """A run in which these tests came to these outcomes, with an exception each."""
+    reports = {
+        f"t.py::{name}": {
+            "outcome": outcome,
+            "kinds": [kind] if kind else [],
+            "said": f"{kind}: Timeout" * (kind == "Failed"),
+        }
+        for name, (outcome, kind) in tests.items()
+    }
+    return Run(code, 1.0, "", reports)
+
+
+@pytest.mark.parametrize(
+    ("run", "why"),
+    [
+        (run_of(1, a=("failed", "AssertionError"), b=("failed", "RanksHung")), ""),
+        (run_of(1, a=("failed", "AssertionError"), b=("passed", "")), "t.py::b passed"),
+        (run_of(1, a=("failed", "AssertionError")), "t.py::b did not run"),
+        (run_of(1, a=("failed", "AssertionError"), b=("failed", "NameError")), "broke the code"),
+        (run_of(1, a=("failed", "AssertionError"), b=("failed", "ImportError")), "broke the code"),
+        (run_of(1, a=("failed", "ZeroDivisionError"), b=("failed", "AssertionError")), "nobody raised on purpose"),
+        (run_of(1, a=("failed", "Failed"), b=("failed", "AssertionError")), "stopped by the clock"),
+        (run_of(0, a=("passed", ""), b=("passed", "")), "every test passes"),
+        (run_of(2, a=("failed", "AssertionError"), b=("failed", "AssertionError")), "exit code 2"),
+        (run_of(None), "no end within"),
+    ],
+)
+def test_only_what_a_test_noticed_kills_a_mutant(run: Run, why: str) -> None:
+    found = why_survived(ONE, run)
+    assert why in found
+    assert bool(why) == bool(found)
+
+
+@pytest.mark.parametrize("old", ["no such text", "import"])
+def test_a_mutant_that_does_not_apply_says_so(old: str) -> None:
+    mutant = Mutant(name="lost", safeguard="", file="units.py", old=old, new="", tests=("t.py::a",))
+    with pytest.raises(DoesNotApply, match="this mutant no longer applies: lost"):
+        mutant.changed(source(mutant))
+
+
+_TEST = """
+import thinwire
+def test_a():
+    assert thinwire.__file__ == "nowhere"
+def test_b():
+    raise ImportError("on purpose")
+"""
+
+
+def test_the_witness_writes_down_how_tests_fail_and_stops_at_another_tree(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(_TEST)
+    import thinwire
+
+    for right in (True, False):
+        report = tmp_path / f"report-{right}"
+        tree = Path(thinwire.__file__).parents[1] if right else tmp_path
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-q",
+                "-p",
+                "tests.mutants.witness",
+                "-p",
+                "no:cacheprovider",
+                "test_it.py",
+            ],
+            cwd=tmp_path,
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+                "THINWIRE_MUTANT_TREE": str(tree),
+                "THINWIRE_MUTANT_REPORT": str(report),
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if not right:
+            assert done.returncode == pytest.ExitCode.INTERNAL_ERROR
+            assert not report.exists()
+            continue
+        assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout
+        bodies = [line for line in map(json.loads, report.read_text().splitlines()) if line["when"] == "call"]
+        assert [(line["test"], line["outcome"], line["kinds"]) for line in bodies] == [
+            ("test_it.py::test_a", "failed", ["AssertionError"]),
+            ("test_it.py::test_b", "failed", ["ImportError"]),
+        ]
