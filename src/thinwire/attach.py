@@ -51,7 +51,9 @@ def attach(
         AttachError: The model is not a DDP model, has another hook, or is attached already.
         PlanError: The plan is no plan.
     """
-    for _, state in getattr(model, "_comm_hooks", []):
+    for registered, state in getattr(model, "_comm_hooks", []):
+        if registered is hook and state is None:
+            continue  # a copy of an attached model: it came without a synchroniser, and without a hook
         if not isinstance(state, SyncState):
             raise AttachError(
                 "this DDP model has another communication hook, and DDP takes only one in its life; wrap the module "

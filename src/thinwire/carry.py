@@ -6,8 +6,6 @@ Everything behind it is done by all ranks alike.
 
 import math
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -21,7 +19,7 @@ from thinwire.message import Expected, Kind
 from thinwire.observe.stats import Stopwatch
 from thinwire.plans import Plan
 from thinwire.protocols import Outgoing, Wire
-from thinwire.roll_call import Record, Roll, What, call_roll
+from thinwire.roll_call import Record, Roll, What, call_roll, describe, in_step
 from thinwire.types import Delivery, Observation, Selection, Traffic, Turn
 from thinwire.units import accumulation_dtype, add_, energy, flatten, is_finite
 
@@ -123,30 +121,6 @@ def carry(cargo: Cargo, plan: Plan, ledger: Ledger, wire: Wire) -> Carried:
     return Carried(mean=mean, seen=seen, page=offer.page, overflow=not finite)
 
 
-@contextmanager
-def in_step(wire: Wire, calls: int) -> Iterator[None]:
-    """Guard what all ranks do together: so many calls of the wire.
-
-    A rank that fails behind the last of them is still in step: it tells the others at the next roll call. One that
-    fails before must not let them wait, and cannot go on with this group.
-
-    Args:
-        wire: The ranks.
-        calls: How many calls of it belong to what is guarded.
-
-    Raises:
-        PeerFailedError: This rank fell out of step.
-    """
-    end = wire.calls + calls
-    try:
-        yield
-    except Exception as error:
-        if wire.broken or wire.calls >= end:
-            raise
-        wire.abandon(describe(error))
-        raise PeerFailedError(f"{wire.broken}. Nothing was changed.", ranks=(wire.rank,)) from error
-
-
 def _prepare(cargo: Cargo, plan: Plan, ledger: Ledger, watch: Stopwatch) -> _Offer:
     """The local half: ledger, selector, agreement, codec. What goes wrong here is told to all in the roll call."""
     offer = _Offer(owed=cargo.gradient, room=torch.empty(0))
@@ -210,11 +184,6 @@ def _call(cargo: Cargo, plan: Plan, offer: _Offer, wire: Wire) -> Roll:
         return call_roll(wire, record, plan)
     except PeerFailedError as error:
         raise error from offer.failure
-
-
-def describe(failure: BaseException | None) -> str:
-    """A failure in the few words that fit the roll call."""
-    return "" if failure is None else f"{type(failure).__name__}: {failure}"
 
 
 def _lots(plan: Plan, offer: _Offer) -> int:

@@ -4,6 +4,7 @@ Collectives started from several threads, or from callbacks of futures, reach th
 different ranks, which gives silently wrong sums. So nothing else in thinwire ever starts one during training.
 """
 
+import logging
 import queue
 import threading
 import weakref
@@ -53,5 +54,9 @@ def _work(jobs: Jobs) -> None:
     """The thread. It holds on to nothing between two jobs: a finished job still knows the model it was for."""
     with torch.no_grad():
         while (job := jobs.get()) is not None:
-            job()
+            try:
+                job()
+            except BaseException:
+                # Jobs deal with their own exceptions. If one does not, the others must still be run.
+                logging.getLogger("thinwire").exception("a job of the courier raised; this is a fault in thinwire")
             del job

@@ -5,12 +5,11 @@ from collections.abc import Iterator, Mapping
 import torch
 from torch import Tensor
 
-from thinwire.carry import in_step
 from thinwire.layout import Layout
 from thinwire.ledger import Ledger
 from thinwire.plans import Plan
 from thinwire.protocols import Wire
-from thinwire.roll_call import Record, What, call_roll
+from thinwire.roll_call import Record, What, call_roll, in_step
 from thinwire.types import Turn
 from thinwire.units import accumulation_dtype
 

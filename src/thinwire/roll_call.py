@@ -11,7 +11,8 @@ import math
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -152,6 +153,35 @@ class Roll:
         return any(record.owing for record in self.records)
 
 
+def describe(failure: BaseException | None) -> str:
+    """A failure in the few words that fit the roll call."""
+    return "" if failure is None else f"{type(failure).__name__}: {failure}"
+
+
+@contextmanager
+def in_step(wire: Wire, calls: int) -> Iterator[None]:
+    """Guard what all ranks do together: so many calls of the wire.
+
+    A rank that fails behind the last of them is still in step: it tells the others at the next roll call. One that
+    fails before must not let them wait, and cannot go on with this group.
+
+    Args:
+        wire: The ranks.
+        calls: How many calls of it belong to what is guarded.
+
+    Raises:
+        PeerFailedError: This rank fell out of step.
+    """
+    end = wire.calls + calls
+    try:
+        yield
+    except Exception as error:
+        if wire.broken or wire.calls >= end:
+            raise
+        wire.abandon(describe(error))
+        raise PeerFailedError(f"{wire.broken}. Nothing was changed.", ranks=(wire.rank,)) from error
+
+
 def call_roll(wire: Wire, record: Record, plan: Plan) -> Roll:
     """Swap records with all ranks.
 
@@ -159,7 +189,9 @@ def call_roll(wire: Wire, record: Record, plan: Plan) -> Roll:
         PeerFailedError: Some rank cannot go on. The same error on every rank.
         DisagreementError: The ranks are about to do different things. The same error on every rank.
     """
-    records = [Record.unpack(note) for note in wire.swap(record.pack())]
+    notes = wire.swap(record.pack())
+    with in_step(wire, 1):
+        records = [Record.unpack(note) for note in notes]
     if odd_versions := _odd_ranks([r.version for r in records]):
         raise _disagreement(wire, records, {"version": odd_versions}, plan)
     failed = [r for r in records if r.failure]

@@ -12,14 +12,14 @@ import torch
 from torch import Tensor
 
 from thinwire import message
-from thinwire.carry import Cargo, Carried, describe, since
+from thinwire.carry import Cargo, Carried, since
 from thinwire.codecs import Delta
 from thinwire.errors import PeerFailedError, ThinwireError
 from thinwire.message import Expected
 from thinwire.observe.stats import Stopwatch
 from thinwire.plans import Plan
 from thinwire.protocols import Wire
-from thinwire.roll_call import Record, What, call_roll
+from thinwire.roll_call import Record, What, call_roll, describe, in_step
 from thinwire.types import Observation, Selection, index_dtype
 from thinwire.units import accumulation_dtype, is_finite
 
@@ -49,7 +49,7 @@ def carry_rows(cargo: Cargo, plan: Plan, wire: Wire) -> Carried:
     if roll.overflow:
         mean = _sparse(torch.zeros(1, dtype=torch.int64), torch.full((1, mine.width), torch.nan), like)
     else:
-        with watch("exchange"):
+        with in_step(wire, 1), watch("exchange"):
             letters = wire.all_gather(letter, roll.letters)
         with watch("mean"):
             expected = Expected(numel=mine.numel, width=mine.width, dtype=mine.values.dtype, turn=cargo.turn)

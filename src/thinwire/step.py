@@ -1,18 +1,20 @@
 """One synchronised step: many groups, one outcome. Either all of it counts on every rank, or none of it anywhere."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+import torch
 from torch import Tensor
 
-from thinwire.carry import Cargo, Carried, carry, describe
+from thinwire.carry import Cargo, Carried, carry
 from thinwire.errors import DisagreementError, PeerFailedError, SyncError
+from thinwire.layout import Group
 from thinwire.ledger import Ledger, Page
 from thinwire.observe.stats import Counter
 from thinwire.plans import Plan
 from thinwire.protocols import Wire
-from thinwire.roll_call import Record, What, call_roll
+from thinwire.roll_call import Record, What, call_roll, describe
 from thinwire.rows import carry_rows
 from thinwire.types import Turn
 
@@ -29,11 +31,17 @@ class Step:
     counter: Counter
     generation: int
     failure: Exception | None = None
-    """Why this step does not count."""
+    """Why this step failed."""
+    complete: bool = False
+    """All of it is through, to its end, good or bad."""
+    skipped: bool = False
+    """The optimizer does not use it."""
     over: bool = False
     """All ranks know of the failure (or cannot be reached): nobody says anything more in this step."""
     overflow: bool = False
     groups: int = 0
+    names: list[tuple[str, ...]] = field(default_factory=list)
+    """The parameters of each group, in order."""
     results: list[Tensor] = field(default_factory=list)
     """What DDP was given, bucket by bucket."""
     _pages: list[Page] = field(default_factory=list)
@@ -48,6 +56,50 @@ class Step:
             world=self.wire.world,
             generation=self.generation,
         )
+
+    def bucket(self, buffer: Tensor, groups: Sequence[Group], *, hold_silent: bool) -> Tensor:
+        """Synchronise a bucket of DDP, usually one group.
+
+        Returns:
+            The mean; NaN where there is none because the step has failed.
+        """
+        result: Tensor | None = None
+        try:
+            result = self._bucket(buffer, groups, hold_silent)
+        except Exception as error:
+            self.failure = self.failure or error
+        if result is None:
+            result = buffer * torch.nan if buffer.is_sparse else torch.full_like(buffer, torch.nan)
+        self.results.append(result)
+        return result
+
+    def _bucket(self, buffer: Tensor, groups: Sequence[Group], hold_silent: bool) -> Tensor | None:
+        result: Tensor | None = None
+        for group in groups:
+            cargo = Cargo(
+                gradient=buffer if buffer.is_sparse else group.gather(buffer),
+                layout=group.layout,
+                turn=self.turn(),
+                loss_scale=self.ledger.scale,
+                hold_silent=hold_silent,
+            )
+            mean = self.rows(cargo) if buffer.is_sparse else self.group(cargo)
+            self.groups += 1
+            self.names.append(group.layout.names)
+            if mean is None:
+                return None
+            if group.places:
+                result = torch.empty_like(buffer) if result is None else result
+                group.scatter(mean, result)
+            else:
+                result = mean
+        return result
+
+    def spoil(self) -> None:
+        """Make every result of a step that does not count unusable: nobody must be able to use half of one."""
+        if self.failure is not None or self.overflow:
+            for result in self.results:
+                result.mul_(torch.nan) if result.is_sparse else result.fill_(torch.nan)
 
     def group(self, cargo: Cargo) -> Tensor | None:
         """Synchronise one group.
@@ -85,6 +137,7 @@ class Step:
             call_roll(self.wire, self._record(), self.plan)
 
         self._attempt(attempt)
+        self.counter.ended(failed=self.failure is not None, overflow=self.overflow)
         after = self.wire.traffic
         self.counter.add_traffic(after.bytes_sent - before.bytes_sent, after.rounds - before.rounds)
 
@@ -129,8 +182,7 @@ class Step:
     def commit(self) -> None:
         """The step counts. Debts change only if every number in it was finite: else no optimizer will use it."""
         self.ledger.steps += 1
-        if self.overflow:
-            self.counter.overflows += 1
+        if self.overflow or self.skipped:
             return
         for page in self._pages:
             page.commit()

@@ -10,8 +10,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
-from thinwire.asked import DEFAULT_PATIENCE, LossScale, check_model, plan_or_default
-from thinwire.carry import Cargo
+from thinwire.asked import DEFAULT_PATIENCE, LossScale, check_model, check_patience, plan_or_default
 from thinwire.courier import Courier
 from thinwire.errors import AttachError, SyncError
 from thinwire.flush import deliver, mean_debts
@@ -22,7 +21,8 @@ from thinwire.observe.stats import Counter, Stats
 from thinwire.plans import Plan
 from thinwire.saved import Saved, pack, unpack
 from thinwire.step import Step
-from thinwire.torch_names import GradBucket, at_end_of_backward
+from thinwire.torch_names import GradBucket, at_end_of_backward, in_backward
+from thinwire.units import logical, physical
 
 
 class SyncState:
@@ -63,7 +63,10 @@ class SyncState:
         # model would keep both alive for ever.
         self._model = weakref.ref(model)
         self._ranks = model.process_group
-        self._names = {id(p): name for name, p in model.module.named_parameters() if p.requires_grad}
+        ignored = set(model.parameters_to_ignore)
+        managed = {n: p for n, p in model.module.named_parameters() if p.requires_grad and n not in ignored}
+        self._managed = frozenset(managed)
+        self._names = {id(parameter): name for name, parameter in managed.items()}
         # A parameter that no rank used keeps its gradient: DDP throws away what is delivered for it.
         self._hold_silent = bool(model.find_unused_parameters or model.static_graph)
         self._generation = 0
@@ -102,60 +105,61 @@ class SyncState:
         except Exception as error:
             step.failure = step.failure or error
             groups = []
-        last, results = bucket.is_last(), step.results
+        last, backward = bucket.is_last(), in_backward()
 
         def job() -> None:
-            result = self._bucket_mean(step, buffer, groups)
+            result = step.bucket(buffer, groups, hold_silent=self._hold_silent)
             if last:
                 step.vote()
-            results.append(result)
+                step.complete = not backward
             future.set_result(result)
 
         self._courier.submit(job)
-        # Outside of a backward pass (inside `join`) nothing but the future itself can carry an error.
-        return future if self._in_backward else future.then(lambda done: _value_or_error(step, done))
+        if not backward:
+            # Inside `join`, only the future itself can carry an error.
+            return future.then(lambda done: _value_or_error(step, done))
+        if last:
+            # Callbacks run in the order they are queued, and DDP queues its own right behind its last bucket. So ours
+            # comes before DDP takes over the results, and what that one queues comes when DDP is done: an error
+            # raised there leaves DDP fit for another try.
+            at_end_of_backward(self._before_ddp_finishes)
+        return future
 
     def _begin(self) -> None:
         """A new step: what the last one left open is settled, and a switched plan comes into force."""
-        self._settle()
-        self._groups = []
+        self._close()
         self._cut = False
         self._ledger.rooms.sweep()
-        self._step = Step(
+        self._step = self._new_step()
+        try:
+            if self._scaler is not None:
+                self._ledger.rescale(float(self._scaler.get_scale()))
+        except Exception as error:
+            self._step.failure = error
+
+    def _new_step(self) -> Step:
+        return Step(
             plan=self._plan,
             ledger=self._ledger,
             wire=self._membership.wire,
             counter=self._counter,
             generation=self._generation,
         )
-        try:
-            if self._scaler is not None:
-                self._ledger.rescale(float(self._scaler.get_scale()))
-        except Exception as error:
-            self._step.failure = error
-        try:
-            # Callbacks run in the order they were queued, and DDP queues its own at its last bucket. So the first
-            # comes before DDP takes over the results, and what that one queues comes when DDP is done: an error
-            # raised there leaves DDP fit for another try.
-            at_end_of_backward(self._before_ddp_finishes)
-            self._in_backward = True
-        except RuntimeError:
-            self._in_backward = False
 
     def _before_ddp_finishes(self) -> None:
         self._courier.wait()
-        if self._step is not None and self._step.failure is not None:
-            # Some buckets were through before the step failed: nobody must be able to use half a step.
-            for result in self._step.results:
-                result.mul_(torch.nan) if result.is_sparse else result.fill_(torch.nan)
+        if self._step is not None:
+            self._step.spoil()
         at_end_of_backward(self._after_ddp_finished)
 
     def _after_ddp_finished(self) -> None:
-        if self._step is None:
+        step = self._step
+        if step is None:
             return
-        self._step.results.clear()
-        if (error := self._step.error()) is not None:
-            self._settle()
+        step.complete = True
+        step.results.clear()
+        if (error := step.error()) is not None:
+            self._close()
             raise error
 
     def _groups_of(self, bucket: GradBucket) -> list[Group]:
@@ -167,32 +171,6 @@ class SyncState:
         groups = split(layout, self._remembered) if self._remembered else [Group(layout)]
         self._cut |= bool(groups[0].places)
         return groups
-
-    def _bucket_mean(self, step: Step, buffer: Tensor, groups: list[Group]) -> Tensor:
-        """Runs on the courier's thread: one bucket, usually one group. Never raises."""
-        result: Tensor | None = None
-        for group in groups or [Group(Layout(()))]:
-            cargo = Cargo(
-                gradient=buffer if buffer.is_sparse else group.gather(buffer),
-                layout=group.layout,
-                turn=step.turn(),
-                loss_scale=self._ledger.scale,
-                hold_silent=self._hold_silent,
-            )
-            mean = step.rows(cargo) if buffer.is_sparse else step.group(cargo)
-            step.groups += 1
-            self._groups.append(group.layout.names)
-            if mean is None:
-                result = None
-                break
-            if not group.places:
-                result = mean
-            else:
-                result = torch.empty_like(buffer) if result is None else result
-                group.scatter(mean, result)
-        if result is not None:
-            return result
-        return buffer * torch.nan if buffer.is_sparse else torch.full_like(buffer, torch.nan)
 
     # What users call -------------------------------------------------------------------------------------------
 
@@ -207,9 +185,10 @@ class SyncState:
         return self._plan
 
     def stats(self) -> Stats:
-        """What was sent, how long each stage took, how much of the gradient's energy went through."""
-        self._settle()
-        return self._counter.stats(str(self._plan), self._ledger.steps)
+        """What was sent, how long each stage took, how much of the gradient's energy went through. Changes nothing."""
+        step = self._step
+        unsettled = step is not None and step.complete and step.failure is None
+        return self._counter.stats(str(self._plan), self._ledger.steps + unsettled)
 
     def switch(self, plan: Plan) -> None:
         """Change the plan from the next step on. Debts stay. Call it with the same plan on every rank.
@@ -225,19 +204,23 @@ class SyncState:
     def skip_step(self) -> None:
         """The optimizer does not use the last step's gradients: put every debt back to what it was. On every rank.
 
-        Not needed with a GradScaler: steps with gradients that are not finite are put back by themselves.
+        Call it before anything else that looks at debts (`state_dict`, `flush`): they settle the step. Not needed with
+        a GradScaler: steps with gradients that are not finite are put back by themselves.
+
+        Raises:
+            SyncError: There is no step to skip: none was done, or it is settled.
         """
-        self._courier.wait()
-        if self._step is not None:
-            self._step.overflow = True
-            self._settle()
-            self._counter.overflows -= 1
+        if self._step is None or not self._step.complete:
+            raise SyncError("there is no step to skip: call skip_step() right after backward, on every rank")
+        self._step.skipped = True
+        self._settle()
 
     def flush(self) -> dict[str, Tensor]:
         """Deliver everything still owed, densely: at the end of training, or before the number of ranks changes.
 
         Call it on every rank between two steps, then step the optimizer once. Every ``grad`` is *replaced* by the mean
-        of what the ranks owed for it, without the loss scale.
+        of what the ranks owed for it, without the loss scale, or by None where nothing is owed. A parameter that
+        was frozen meanwhile keeps its debt.
 
         Returns:
             What was delivered, by parameter name; empty if nothing was owed.
@@ -247,10 +230,7 @@ class SyncState:
         """
         self._settle()
         parameters = self._parameters()
-        step = Step(
-            plan=self._plan, ledger=self._ledger, wire=self._membership.wire, counter=self._counter,
-            generation=self._generation,
-        )  # fmt: skip
+        step = self._new_step()
         means: dict[str, Tensor] = {}
 
         def job() -> None:
@@ -261,11 +241,15 @@ class SyncState:
         self._courier.wait()
         if (error := step.error()) is not None:
             raise error
-        return {name: deliver(name, parameters[name], mean, self._ledger) for name, mean in means.items()}
+        for parameter in parameters.values():
+            parameter.grad = None
+        used = {name: mean for name, mean in means.items() if parameters[name].requires_grad}
+        return {name: deliver(name, parameters[name], mean, self._ledger) for name, mean in used.items()}
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to go on bitwise: tensors and plain numbers only. Each rank saves and loads its own."""
         self._settle()
+        parameters = self._parameters()
         saved = Saved(
             rank=self._membership.wire.rank,
             world=self._membership.wire.world,
@@ -273,8 +257,8 @@ class SyncState:
             scale=self._ledger.scale,
             plan=self._plan,
             groups=self._groups or self._remembered,
-            owed=self._ledger.owed(),
-            velocity=self._ledger.velocities(),
+            owed={name: logical(debt, parameters[name]) for name, debt in self._ledger.owed().items()},
+            velocity={name: logical(each, parameters[name]) for name, each in self._ledger.velocities().items()},
         )
         return pack(saved)
 
@@ -288,13 +272,15 @@ class SyncState:
             StateError: It is another rank's, another world's or another model's. Nothing was changed then.
         """
         wire = self._membership.wire
-        saved = unpack(state, rank=wire.rank, world=wire.world, parameters=self._parameters())
-        self._courier.wait()
-        self._step = None
+        parameters = self._parameters()
+        saved = unpack(state, rank=wire.rank, world=wire.world, parameters=parameters)
+        self._settle()
         self._plan = saved.plan
         self._remembered = list(saved.groups)
         self._groups = []
-        self._ledger.load(saved.owed, saved.velocity, saved.scale)
+        owed = {name: physical(debt, parameters[name]) for name, debt in saved.owed.items()}
+        velocities = {name: physical(each, parameters[name]) for name, each in saved.velocity.items()}
+        self._ledger.load(owed, velocities, saved.scale)
         self._ledger.steps = saved.steps
 
     def rejoin(self) -> None:
@@ -347,29 +333,40 @@ class SyncState:
         if self._attached:
             raise AttachError("this model is attached already; to change the plan call sync.switch(plan)")
         self._plan = plan_or_default(plan)
+        check_patience(patience)
         self._scaler, self._patience = scaler, patience
         self._generation += 1
         self._membership = Membership(self._ranks, self._patience, self._generation)
         self._courier = Courier("thinwire-courier")
         self._counter = Counter()
-        self._in_backward = self._cut = False
+        self._cut = False
         self._step = None
         self._attached = True
 
     def _settle(self) -> None:
-        """Settle the step that is still open: it counts now, or it never happened."""
+        """Settle the open step, for somebody who is about to look at debts.
+
+        Raises:
+            SyncError: A step is being computed.
+        """
+        if in_backward():
+            raise SyncError("a backward pass is running: call this between two steps, not from a hook")
+        self._close()
+
+    def _close(self) -> None:
+        """The open step counts now; or it never happened, if it failed, or was interrupted half way."""
         if not self._attached:
             return
         self._courier.wait()
         step, self._step = self._step, None
-        if step is None:
+        if step is None or not step.complete:
             return
         if step.failure is not None:
-            self._counter.failures += 1
             if self.broken:
                 self._ledger.rooms.clear()
             return
         step.commit()
+        self._groups = step.names
         if not self._cut:
             self._remembered = []  # DDP has built its final buckets
 
@@ -377,10 +374,12 @@ class SyncState:
         """All parameters that may owe, by name, in one order on all ranks."""
         model = self._model()
         if model is None:
-            raise AttachError(
-                "the model of this synchroniser is gone; keep a reference to the DDP model as long as you train"
-            )
-        return {name: p for name, p in model.module.named_parameters() if p.requires_grad}
+            raise AttachError("this synchroniser's model is gone; keep a reference to the DDP model while you train")
+        return {name: p for name, p in model.module.named_parameters() if name in self._managed}
+
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        """A copied or saved model comes without its synchroniser, as it comes without its process group."""
+        return type(None), ()
 
 
 def _plain_mean(buffer: Tensor, group: dist.ProcessGroup) -> torch.futures.Future[Tensor]:

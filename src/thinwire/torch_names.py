@@ -6,7 +6,12 @@ from typing import cast
 import torch
 from torch._C._distributed_c10d import GradBucket, Store
 
-__all__ = ["GradBucket", "Store", "at_end_of_backward"]
+__all__ = ["GradBucket", "Store", "at_end_of_backward", "in_backward"]
+
+
+def in_backward() -> bool:
+    """Whether this thread is inside a backward pass."""
+    return bool(torch._C._current_graph_task_id() != -1)
 
 
 def at_end_of_backward(callback: Callable[[], None]) -> None:

@@ -21,6 +21,28 @@ def flatten(gradient: Tensor) -> Tensor:
     return gradient.detach().reshape(-1).to(accumulation_dtype(gradient.dtype)).contiguous()
 
 
+def _memory_order(parameter: Tensor) -> list[int]:
+    """Its dimensions in the order of its memory: the order in which DDP lays out its gradient.
+
+    DDP keeps the strides of a parameter that fills its memory without gaps, for example channels last, and makes
+    all others contiguous.
+    """
+    order = sorted(range(parameter.dim()), key=lambda d: (parameter.stride(d), parameter.shape[d]), reverse=True)
+    return order if parameter.permute(order).is_contiguous() else list(range(parameter.dim()))
+
+
+def logical(flat: Tensor, parameter: Tensor) -> Tensor:
+    """A parameter's debt, which lies in the order of its memory, in the order of its indices: fit to be saved."""
+    order = _memory_order(parameter)
+    back = [order.index(d) for d in range(parameter.dim())]
+    return flat.view([parameter.shape[d] for d in order]).permute(back).reshape(-1)
+
+
+def physical(flat: Tensor, parameter: Tensor) -> Tensor:
+    """The inverse of `logical`, for a parameter that may have other strides by now."""
+    return flat.view(parameter.shape).permute(_memory_order(parameter)).reshape(-1)
+
+
 def padded(flat: Tensor, width: int) -> Tensor:
     """``flat`` as a table of units, one row each; the last one filled up with zeros."""
     rows = unit_count(flat.numel(), width)

@@ -22,7 +22,10 @@ from thinwire.types import Traffic
 
 _POLL = timedelta(milliseconds=100)
 _ROLL_CALL_OF_THE_LATE = 1.0
-_NOW = "Nothing was changed, but this group is not used again: call sync.rejoin() on every rank to form a new one."
+_NOW = (
+    "Nothing was changed, but this group is not used again. Form a new one on every rank: with sync.rejoin(), or, for "
+    "synchronize, with torch.distributed.new_group()."
+)
 
 
 class GroupWire:

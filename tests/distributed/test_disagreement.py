@@ -103,7 +103,7 @@ def other_fields(rank: int, world: int) -> list[tuple]:
         except thinwire.DisagreementError as error:
             seen.append((error.ranks, error.fields, str(error)))
 
-    sync.stats()
+    sync._settle()
     sync._ledger.steps += rank
     noticed(lambda: loss(ddp, rank, 0).backward())
     sync._ledger.steps -= rank

@@ -102,7 +102,7 @@ def the_leader_fails(rank: int, world: int) -> list[str]:
     ddp, sync = make(rank, plan=PLANS["leader"])
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.001)
     train(ddp, optimizer, rank, range(2))
-    sync.stats()
+    sync._settle()
     messages = []
     for place in ("select", "encode"):
         leader = sync._ledger.steps % world
@@ -113,7 +113,7 @@ def the_leader_fails(rank: int, world: int) -> list[str]:
         assert calls[0] >= 2
         messages.append(f"{leader} {caught.value.ranks} {caught.value}")
         train(ddp, optimizer, rank, range(4, 5))
-        sync.stats()
+        sync._settle()
     return messages
 
 

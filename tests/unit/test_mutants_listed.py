@@ -1,7 +1,6 @@
 """The mutants can be made, their tests are there, and tests/README.md has them all."""
 
 import ast
-import json
 import os
 import subprocess
 import sys
@@ -11,7 +10,8 @@ import pytest
 
 from tests.mutants.listed import BEGIN, END, MUTANTS, README, renewed
 from tests.mutants.mutant import ROOT, DoesNotApply, Mutant
-from tests.mutants.trial import Run, why_survived
+from tests.mutants.trial import Run, run_tests, tree, why_survived
+from tests.mutants.witness import REPORT, TREE
 
 ids = [mutant.name for mutant in MUTANTS]
 
@@ -105,43 +105,23 @@ def test_b():
 """
 
 
-def test_the_witness_writes_down_how_tests_fail_and_stops_at_another_tree(tmp_path: Path) -> None:
+def test_the_witness_writes_down_how_tests_fail(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(_TEST)
-    import thinwire
+    with tree() as src:
+        run = run_tests(src, [str(tmp_path / "test_it.py")])
+    assert run.code == pytest.ExitCode.TESTS_FAILED, run.output
+    found = {test.partition("::")[2]: (run.outcome(test), run.kinds(test)) for test in run.reports}
+    assert found == {"test_a": ("failed", {"AssertionError"}), "test_b": ("failed", {"ImportError"})}
 
-    for right in (True, False):
-        report = tmp_path / f"report-{right}"
-        tree = Path(thinwire.__file__).parents[1] if right else tmp_path
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "pytest",
-                "-q",
-                "-p",
-                "tests.mutants.witness",
-                "-p",
-                "no:cacheprovider",
-                "test_it.py",
-            ],
-            cwd=tmp_path,
-            env={
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-                "THINWIRE_MUTANT_TREE": str(tree),
-                "THINWIRE_MUTANT_REPORT": str(report),
-            },
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if not right:
-            assert done.returncode == pytest.ExitCode.INTERNAL_ERROR
-            assert not report.exists()
-            continue
-        assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout
-        bodies = [line for line in map(json.loads, report.read_text().splitlines()) if line["when"] == "call"]
-        assert [(line["test"], line["outcome"], line["kinds"]) for line in bodies] == [
-            ("test_it.py::test_a", "failed", ["AssertionError"]),
-            ("test_it.py::test_b", "failed", ["ImportError"]),
-        ]
+
+def test_the_witness_stops_at_another_tree(tmp_path: Path) -> None:
+    """Here the installed thinwire is imported, and the mutant would be somewhere else."""
+    paths = {"PYTHONPATH": str(ROOT), TREE: str(tmp_path), REPORT: str(tmp_path / "report")}
+    options = ["-q", "-p", "no:cacheprovider", "-p", "tests.mutants.witness"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, "tests/unit/test_pace.py"],
+        cwd=ROOT, env={**os.environ, **paths}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == pytest.ExitCode.INTERNAL_ERROR
+    assert f"and not of {tmp_path}" in done.stdout + done.stderr
+    assert not (tmp_path / "report").exists()

@@ -86,9 +86,7 @@ def test_mistakes_are_told_with_what_to_write_instead(make, said):
 
 
 def test_an_unknown_recipe_lists_the_known_ones():
-    with pytest.raises(
-        AttributeError, match="Did you mean 'topk_allgather'"
-    ):
+    with pytest.raises(AttributeError, match="Did you mean 'topk_allgather'"):
         recipes.topk_allgathr  # noqa: B018
     for name, recipe in recipes.RECIPES.items():
         assert recipes.named(name) == recipe()

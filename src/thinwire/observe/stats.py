@@ -74,6 +74,11 @@ class Counter:
         self._gain = 0.0
         self._seconds: dict[str, float] = defaultdict(float)
 
+    def ended(self, *, failed: bool, overflow: bool) -> None:
+        """Count the end of a step."""
+        self.failures += failed
+        self.overflows += overflow and not failed
+
     def add(self, seen: Observation) -> None:
         """Count one exchange of one group."""
         if self._groups and self._groups[0].step != seen.step:
