@@ -109,8 +109,6 @@ def test_awkward_values_come_back(kernel: Kernels, codec: Codec, format: ValueFo
         check(Selection(None, padded, numel, width, format=format, scale=scale), codec)
 
 
-
-
 @pytest.mark.parametrize("value", [2.0**512, -1.7976931348623157e308])
 @pytest.mark.parametrize("size", [1, 2, 40])
 def test_the_largest_numbers_come_back(value: float, size: int) -> None:
