@@ -45,9 +45,7 @@ def check_patience(patience: float) -> None:
         AttachError: It is not.
     """
     if not isinstance(patience, int | float) or not 0.0 < patience <= 1e6:
-        raise AttachError(
-            f"patience={patience!r}: seconds to wait for a slow rank, above 0 and at most 1e6"
-        )
+        raise AttachError(f"patience={patience!r}: seconds to wait for a slow rank, above 0 and at most 1e6")
 
 
 def check_model(model: object) -> None:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from thinwire.errors import DisagreementError, PeerFailedError, WireError, WireReason
+from thinwire.errors import DisagreementError, PeerFailedError, SyncError, WireError, WireReason
 from thinwire.plans import Plan
 from thinwire.protocols import Wire
 
@@ -191,7 +191,8 @@ def call_roll(wire: Wire, record: Record, plan: Plan) -> Roll:
     """
     notes = wire.swap(record.pack())
     with in_step(wire, 1):
-        records = [Record.unpack(note) for note in notes]
+        # Ranks that can read all records go on to the exchange: who cannot must not let them wait there.
+        records = [_unpack(note, place) for place, note in enumerate(notes)]
     if odd_versions := _odd_ranks([r.version for r in records]):
         raise _disagreement(wire, records, {"version": odd_versions}, plan)
     failed = [r for r in records if r.failure]
@@ -211,6 +212,13 @@ def call_roll(wire: Wire, record: Record, plan: Plan) -> Roll:
     return Roll(records)
 
 
+def _unpack(note: bytes, place: int) -> Record:
+    try:
+        return Record.unpack(note)
+    except WireError as error:
+        raise SyncError(f"the roll-call record of rank {place} came damaged: {error}", ranks=(place,)) from error
+
+
 def _odd_ranks(values: Sequence[Any]) -> tuple[int, ...]:
     """The ranks whose value is not the most frequent one (of equally frequent ones, the lowest rank's)."""
     most = Counter(values).most_common(1)[0][1]
@@ -223,6 +231,8 @@ def _disagreement(
 ) -> DisagreementError:
     """Find out more where the plans differ (all ranks are here, in step), and say it all."""
     findings = {field: [str(_shown(getattr(r, field))) for r in records] for field in odd}
+    if "rank" in odd:
+        findings["rank"] = ["its own" if r.rank == place else str(r.rank) for place, r in enumerate(records)]
     if "plan" in odd:
         notes = wire.swap(plan.text.encode()[:_PLAN_TEXT].ljust(_PLAN_TEXT))
         # Where the texts tell no difference (they are cut off, or damaged), the fingerprints stay.

@@ -184,7 +184,7 @@ def bad_record(rank: int, world: int) -> str:
         return notes
 
     wire.swap = damaged
-    with pytest.raises(thinwire.PeerFailedError, match="WireError") as caught:
+    with pytest.raises(thinwire.PeerFailedError, match="the roll-call record of rank 0 came damaged") as caught:
         loss(ddp, rank, 2).backward()
     sync.rejoin()
     return f"{caught.value.ranks} {train(ddp, optimizer, rank, range(3, 5))}"
