@@ -9,7 +9,7 @@ STAMP := $(VENV)/.thinwire-setup
 INSTALL_INPUTS := pyproject.toml CMakeLists.txt constraints.txt $(wildcard native/*.h native/*.hpp native/*.cc)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint demo docs mutants soak clean
+.PHONY: help setup test lint demo docs mutants clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,7 +28,7 @@ lint: setup ## ruff and mypy
 	$(BIN)/mypy
 
 test: lint ## lint, then the test suite
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 demo: setup ## run the demonstration
 	$(BIN)/thinwire demo
@@ -38,9 +38,6 @@ docs: setup ## build the documentation into site/, failing on any warning
 
 mutants: setup ## break the code on purpose and check that the tests notice
 	$(BIN)/python tests/mutants/run.py
-
-soak: setup ## long randomised runs
-	$(BIN)/python tests/soak/run.py
 
 clean: ## remove everything that is built
 	rm -rf $(VENV) build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis

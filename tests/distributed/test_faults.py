@@ -307,7 +307,7 @@ def fails_inside_join(rank: int, world: int) -> str:
 
 
 def test_an_error_inside_join_reaches_the_rank_without_data(ranks):
-    for outcome in ranks(fails_inside_join, 2, timeout=20.0):
+    for outcome in ranks(fails_inside_join, 2, timeout=12.0):
         assert "rank 1" in outcome
         assert "mean is broken" in outcome
 

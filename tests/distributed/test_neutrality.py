@@ -54,3 +54,17 @@ def test_detach_gives_plain_ddp_back_and_attach_works_again(pool):
     for wanted, found, steps in pool(2).run(detached):
         assert wanted == found
         assert steps == 2
+
+
+def never_used(rank: int, world: int) -> tuple[list[int], list[int]]:
+    """Plain DDP, beside a model that was attached with a lossy plan and detached before it was trained."""
+    plain, _ = make(rank, plain=True)
+    wanted = train(plain, torch.optim.SGD(plain.parameters(), lr=0.01), rank, range(3))
+    ddp, sync = make(rank, plan=thinwire.recipes.topk_allgather(density=0.01))
+    sync.detach()
+    return wanted, train(ddp, torch.optim.SGD(ddp.parameters(), lr=0.01), rank, range(3))
+
+
+def test_a_detached_model_is_plain_ddp_whatever_the_plan_was(pool):
+    for wanted, found in pool(2).run(never_used):
+        assert wanted == found

@@ -94,6 +94,14 @@ OF_LEDGER = (
         tests=("tests/distributed/test_amp.py::test_debts_follow_the_loss_scale",),
     ),
     Mutant(
+        name="any-loss-scale",
+        safeguard="A loss scale that is zero or not finite is refused before it spoils a debt",
+        file="ledger.py",
+        old='        if not 0.0 < scale < float("inf"):\n',
+        new="        if False:\n",
+        tests=("tests/unit/test_layout.py::test_a_loss_scale_that_cannot_be_spoils_no_debt[nan]",),
+    ),
+    Mutant(
         name="momentum-without-masking",
         safeguard="Momentum correction forgets the velocity of what was sent",
         file="ledger.py",
@@ -127,6 +135,23 @@ OF_LEDGER = (
         old="    gradient = flatten(cargo.gradient)\n",
         new="    gradient = flatten(cargo.gradient).nan_to_num()\n",
         tests=(f"{STEP}test_one_number_that_is_not_finite_undoes_the_step_in_every_group",),
+    ),
+    Mutant(
+        name="large-is-infinite",
+        safeguard="Large numbers whose squares overflow are no overflow",
+        file="units.py",
+        old="    if not math.isfinite(norm) and bool(torch.isfinite(values).all()):\n",
+        new="    if False:\n",
+        tests=(f"{STEP}test_large_numbers_are_no_overflow[torch.float32-1e+38]",),
+    ),
+    Mutant(
+        name="sum-in-the-narrow-type",
+        safeguard="Narrow types are summed in float32",
+        file="units.py",
+        old="return torch.float64 if dtype == torch.float64 else torch.float32",
+        new="return dtype",
+        tests=("tests/distributed/test_amp.py::test_means_are_summed_wide",),
+        also=("KeyError", "RuntimeError"),
     ),
     Mutant(
         name="tell-no-overflow",

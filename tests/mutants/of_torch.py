@@ -6,6 +6,8 @@ FAULTS = "tests/distributed/test_faults.py::"
 LIFE = "tests/distributed/test_ddp_life.py::"
 RESUME = "tests/distributed/test_resume.py::"
 WIRE = "tests/distributed/test_wire.py::"
+CORNERS = "tests/distributed/test_corners.py::"
+SAVED = "tests/wire/test_saved.py::test_damaged_and_foreign_states_are_refused"
 
 ONE_THREAD = f"{WIRE}test_one_thread_starts_all_collectives"
 
@@ -16,10 +18,7 @@ OF_TORCH = (
         file="sync.py",
         old="names = [self._names[id(parameter)] for parameter in bucket.parameters()]",
         new='names = [f"{bucket.index()}/{place}" for place, _ in enumerate(bucket.parameters())]',
-        tests=(
-            f"{LIFE}test_unused_parameters_lose_nothing"
-            "[TopK(density=0.1, width=1) -> Own(seed=0) -> Delta() -> AllGather()-True]",
-        ),
+        tests=(f"{LIFE}test_two_models_at_once",),
     ),
     Mutant(
         name="ignore-the-loss-scale",
@@ -38,28 +37,36 @@ OF_TORCH = (
         tests=(f"{FAULTS}test_an_exception_on_one_rank_is_an_error_on_all[leader]",),
     ),
     Mutant(
-        name="leave-half-a-step",
-        safeguard="After a failed step no gradient is left that could be used",
-        file="sync.py",
-        old="            for result in self._step.results:\n",
-        new="            for result in ():\n",
-        tests=(f"{FAULTS}test_an_exception_on_one_rank_is_an_error_on_all[leader]",),
-    ),
-    Mutant(
         name="swallow-the-error",
         safeguard="The backward pass of a failed step raises",
         file="sync.py",
-        old="            self._settle()\n            raise error\n",
-        new="            self._settle()\n",
+        old="            self._close()\n            raise error\n",
+        new="            self._close()\n",
         tests=(f"{FAULTS}test_a_fault_in_the_hook_leaves_ddp_usable",),
     ),
     Mutant(
         name="swallow-the-error-in-join",
         safeguard="So it is for a rank without data inside join, which has no backward pass",
         file="sync.py",
-        old="        return future if self._in_backward else future.then(lambda done: _value_or_error(step, done))\n",
-        new="        return future\n",
+        old="            return future.then(lambda done: _value_or_error(step, done))\n",
+        new="            return future\n",
         tests=(f"{FAULTS}test_an_error_inside_join_reaches_the_rank_without_data",),
+    ),
+    Mutant(
+        name="count-half-a-step",
+        safeguard="A step whose backward pass was interrupted does not count",
+        file="sync.py",
+        old="        if step is None or not step.complete:\n            return\n        if step.failure",
+        new="        if step is None:\n            return\n        if step.failure",
+        tests=(f"{CORNERS}test_half_a_step_does_not_count",),
+    ),
+    Mutant(
+        name="settle-in-the-middle",
+        safeguard="Nobody may look at debts while a backward pass is running",
+        file="sync.py",
+        old="        if in_backward():\n            raise SyncError",
+        new="        if False:\n            raise SyncError",
+        tests=(f"{CORNERS}test_looking_changes_nothing",),
     ),
     Mutant(
         name="raise-inside-the-hook",
@@ -74,18 +81,18 @@ OF_TORCH = (
         name="exchange-inside-the-hook",
         safeguard="One thread, the courier's, starts all collectives: not the threads of the backward pass",
         file="sync.py",
-        old="        self._courier.submit(job)\n        # Outside",
-        new="        job()\n        # Outside",
+        old="        self._courier.submit(job)\n        if not backward:\n",
+        new="        job()\n        if not backward:\n",
         tests=(ONE_THREAD,),
     ),
     Mutant(
         name="exchange-in-a-callback",
         safeguard="Nor a callback of a future",
         file="sync.py",
-        old="        self._courier.submit(job)\n        # Outside",
+        old="        self._courier.submit(job)\n        if not backward:\n",
         new=(
             "        import threading\n\n        ready = torch.futures.Future()\n        ready.then(lambda _: job())\n"
-            "        threading.Thread(target=ready.set_result, args=(None,)).start()\n        # Outside"
+            "        threading.Thread(target=ready.set_result, args=(None,)).start()\n        if not backward:\n"
         ),
         tests=(ONE_THREAD,),
     ),
@@ -136,6 +143,22 @@ OF_TORCH = (
         tests=("tests/distributed/test_amp.py::test_a_flush_owes_what_it_rounds_off",),
     ),
     Mutant(
+        name="flush-beside-old-gradients",
+        safeguard="After a flush the optimizer does not find the last step's gradients once more",
+        file="sync.py",
+        old="        for parameter in parameters.values():\n            parameter.grad = None\n",
+        new="",
+        tests=(f"{CORNERS}test_flush_leaves_no_stale_gradient[False]",),
+    ),
+    Mutant(
+        name="flush-frozen-parameters",
+        safeguard="A parameter that was frozen keeps its debt through a flush",
+        file="sync.py",
+        old="for name, mean in means.items() if parameters[name].requires_grad}",
+        new="for name, mean in means.items()}",
+        tests=(f"{CORNERS}test_a_frozen_parameter_keeps_its_debt",),
+    ),
+    Mutant(
         name="flush-in-two-minds",
         safeguard="A flush that failed changes no debt",
         file="sync.py",
@@ -168,7 +191,7 @@ OF_TORCH = (
         file="saved.py",
         old="    if saved.rank != rank:\n",
         new="    if False:\n",
-        tests=(f"{RESUME}test_a_state_loads_only_where_it_belongs",),
+        tests=(f"{SAVED}[another rank]",),
     ),
     Mutant(
         name="load-any-world",
@@ -176,7 +199,7 @@ OF_TORCH = (
         file="saved.py",
         old="    if saved.world != world:\n",
         new="    if False:\n",
-        tests=(f"{RESUME}test_a_state_loads_only_where_it_belongs",),
+        tests=(f"{SAVED}[another world]",),
     ),
     Mutant(
         name="load-any-model",
@@ -184,8 +207,31 @@ OF_TORCH = (
         file="saved.py",
         old="    if unknown := [name for name in named if name not in parameters]:\n",
         new="    if unknown := []:\n",
-        tests=(f"{RESUME}test_a_state_loads_only_where_it_belongs",),
-        also=("KeyError",),
+        tests=(f"{SAVED}[a group of another model]",),
+    ),
+    Mutant(
+        name="load-any-debt",
+        safeguard="A saved debt that is not finite is refused",
+        file="saved.py",
+        old="    if not is_finite(tensor.detach()):\n",
+        new="    if False:\n",
+        tests=(f"{SAVED}[a debt that is not a number]",),
+    ),
+    Mutant(
+        name="load-any-size",
+        safeguard="A saved debt of another size or type is refused",
+        file="saved.py",
+        old="_is_plain(tensor, wanted) or tensor.shape != (parameter.numel(),)",
+        new="_is_plain(tensor, wanted)",
+        tests=(f"{SAVED}[a debt too short]",),
+    ),
+    Mutant(
+        name="load-a-parameter-twice",
+        safeguard="A parameter in two saved groups is refused",
+        file="saved.py",
+        old="    if len(set(every)) != len(every):\n",
+        new="    if False:\n",
+        tests=(f"{SAVED}[a parameter in two groups]",),
     ),
     Mutant(
         name="forget-the-groups",
@@ -212,12 +258,36 @@ OF_TORCH = (
         tests=(f"{RESUME}test_a_resumed_run_is_the_uninterrupted_run[own-2]",),
     ),
     Mutant(
+        name="save-in-the-order-of-memory",
+        safeguard="Debts are saved so that a model with other strides can load them",
+        file="sync.py",
+        old="owed={name: logical(debt, parameters[name]) for",
+        new="owed={name: debt for",
+        tests=(f"{CORNERS}test_debts_are_saved_in_the_order_of_indices",),
+    ),
+    Mutant(
+        name="load-in-any-order",
+        safeguard="And loaded in the order that the model has now",
+        file="sync.py",
+        old="owed = {name: physical(debt, parameters[name]) for",
+        new="owed = {name: debt for",
+        tests=(f"{CORNERS}test_debts_are_saved_in_the_order_of_indices",),
+    ),
+    Mutant(
+        name="keep-the-model-alive",
+        safeguard="A model that is dropped is gone, and its synchroniser and thread with it",
+        file="sync.py",
+        old="        self._model = weakref.ref(model)\n",
+        new="        self._model = lambda: model\n",
+        tests=(f"{CORNERS}test_a_dropped_model_leaves_neither_memory_nor_threads",),
+    ),
+    Mutant(
         name="leave-the-hook",
         safeguard="A detached model is plain DDP",
         file="sync.py",
         old="        if not self._attached:\n            return _plain_mean(buffer, self._ranks)\n",
         new="",
-        tests=("tests/distributed/test_neutrality.py::test_detach_gives_plain_ddp_back_and_attach_works_again",),
+        tests=("tests/distributed/test_neutrality.py::test_a_detached_model_is_plain_ddp_whatever_the_plan_was",),
     ),
     Mutant(
         name="attach-twice",

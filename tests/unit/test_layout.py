@@ -68,3 +68,12 @@ def test_debts_move_with_their_parameters():
         ledger.page(Layout.of({"b": 4}), like)
     ledger.close(["a", "b", "x"])
     assert not ledger.owes_anything
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, float("inf"), float("nan")])
+def test_a_loss_scale_that_cannot_be_spoils_no_debt(scale):
+    ledger = Ledger()
+    ledger.page(Layout.of({"a": 2}), torch.empty(0)).owed.copy_(torch.tensor([1.0, 2.0]))
+    with pytest.raises(StateError, match="loss scale"):
+        ledger.rescale(scale)
+    assert (ledger.scale, ledger.owed()["a"].tolist()) == (1.0, [1.0, 2.0])

@@ -175,3 +175,42 @@ def test_a_rank_that_falls_out_of_step_says_so_at_once(monkeypatch: pytest.Monke
         assert wire.calls == calls, "nobody waits for those who are gone"
 
     check(run_threads(work, 3))
+
+
+def test_a_record_that_one_rank_cannot_read_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_TIMEOUT", 3.0)
+
+    def work(wire: ThreadWire) -> None:
+        step = new_step(wire, owing(wire))
+        plain = wire.swap
+
+        def damaged(note: bytes) -> list[bytes]:
+            wire.swap = plain  # type: ignore[method-assign]
+            notes = plain(note)
+            return [notes[0][:30] + bytes([notes[0][30] ^ 1]) + notes[0][31:], *notes[1:]]
+
+        if wire.rank == 1:
+            wire.swap = damaged  # type: ignore[method-assign]
+        began = time.monotonic()
+        assert group(step, "a", fresh(wire, 2)) is None
+        step.vote()
+        assert "checksum" in known(step)
+        assert time.monotonic() - began < 2.0
+
+    check(run_threads(work, 3))
+
+
+@pytest.mark.parametrize(("dtype", "large"), [(torch.float32, 1e38), (torch.float64, 1e300)], ids=str)
+def test_large_numbers_are_no_overflow(dtype: torch.dtype, large: float) -> None:
+    """Their squares do not fit their type, and the sum of the squares may fit no type at all."""
+
+    def work(wire: ThreadWire) -> None:
+        step = new_step(wire, Ledger())
+        mean = group(step, "a", torch.full((SIZE,), large, dtype=dtype))
+        step.vote()
+        assert not step.overflow
+        assert mean is not None
+        assert mean.tolist() == [mean[0].item()] * 5 + [0.0] * 15
+        assert mean[0].item() == pytest.approx(large)
+
+    check(run_threads(work, 2))
