@@ -270,6 +270,14 @@ OF_LEDGER = (
         tests=(f"{CONSERVATION}test_rounding_holds_at_both_ends_of_the_range[torch.float32-int8]",),
     ),
     Mutant(
+        name="int8-minus-zero",
+        safeguard="What is taken off the debt is what is read at the other end, to the sign of a zero",
+        file="selectors/rounded.py",
+        old="selection.with_values(steps * scale + 0.0,",
+        new="selection.with_values(steps * scale,",
+        tests=(f"{CONSERVATION}test_rounding_holds_at_both_ends_of_the_range[torch.float32-int8]",),
+    ),
+    Mutant(
         name="the-same-lots-in-every-step",
         safeguard="Lots follow from the step",
         file="agreements/lots.py",
