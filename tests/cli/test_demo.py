@@ -90,9 +90,11 @@ def test_the_closing_words_follow_the_figures() -> None:
 
 @pytest.mark.parametrize("moment", ["Training twice", "step 1/"], ids=["while ranks start", "while they train"])
 def test_ctrl_c_ends_cleanly(moment: str) -> None:
-    # A session of its own, so that the signal reaches the whole process group as from a terminal.
+    # A session of its own, so that the signal reaches the whole process group as from a terminal; and listening to the
+    # signal, which a shell that runs this suite in the background has told its children to ignore.
+    listening = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     demonstration = subprocess.Popen(
-        [sys.executable, "-c", RUN, "100000"],
+        [sys.executable, "-c", listening + RUN, "100000"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
