@@ -228,6 +228,8 @@ class SyncState:
         Raises:
             SyncError: The ranks do not agree, or one failed; all debts are as before.
         """
+        if not self._attached:
+            raise AttachError("this model is detached and owes nothing; flush before detach, or attach again")
         self._settle()
         parameters = self._parameters()
         step = self._new_step()

@@ -41,6 +41,8 @@ def detached(rank: int, world: int) -> tuple[list[int], list[int], int]:
     found = train(ddp, optimizer, rank, range(2))
     sync.detach()
     sync.detach()
+    with pytest.raises(thinwire.AttachError, match="detached"):
+        sync.flush()
     found += train(ddp, optimizer, rank, range(2, 4))
     again = thinwire.attach(ddp, thinwire.recipes.dense())
     assert again.attached
