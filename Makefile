@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.thinwire-setup
 
 # What an install depends on; Python sources are not listed because the install is editable.
-INSTALL_INPUTS := pyproject.toml CMakeLists.txt constraints.txt $(wildcard native/*.h native/*.hpp native/*.cc)
+INSTALL_INPUTS := pyproject.toml CMakeLists.txt constraints.txt $(wildcard native/*/*.h native/*/*.cc)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup test lint demo docs mutants clean

@@ -212,7 +212,7 @@ OF_LEDGER = (
     Mutant(
         name="highest-index-of-equals",
         safeguard="Of equal magnitudes the lowest index is selected, on every machine",
-        file="kernels/reference.py",
+        file="kernels/reference/selection.py",
         old="above[ties[: k - int(above.sum())]] = True",
         new="above[ties[ties.numel() - k + int(above.sum()) :]] = True",
         tests=("tests/native/test_selection.py::test_top_k_of_short_vectors[reference]",),

@@ -131,7 +131,7 @@ OF_WIRE = (
     Mutant(
         name="any-gap",
         safeguard="Gaps end inside the tensor",
-        file="kernels/reference.py",
+        file="kernels/reference/coordinates.py",
         old="(quotients.astype(np.float64) * 2.0**bits + low).sum() + count > units + 0.5",
         new="False",
         tests=_refused("RANGE: a gap just beyond the end"),
@@ -139,7 +139,7 @@ OF_WIRE = (
     Mutant(
         name="gaps-that-wrap-around",
         safeguard="Gaps so wide that their sum wraps around do not look harmless",
-        file="kernels/reference.py",
+        file="kernels/reference/coordinates.py",
         old="(quotients.astype(np.float64) * 2.0**bits + low).sum() + count > units + 0.5",
         new="int(((quotients << bits) + low).sum()) + count > units",
         tests=_refused("RANGE: gaps whose sum wraps around"),
@@ -147,7 +147,7 @@ OF_WIRE = (
     Mutant(
         name="memory-before-the-count",
         safeguard="A count is compared with the bytes that are there before memory is taken for it",
-        file="kernels/reference.py",
+        file="kernels/reference/coordinates.py",
         old="    if count > 8 * raw.size:\n",
         new="    if raw.size == 0:\n",
         tests=_refused("COORDINATES: 2**39 Rice codes without a bit"),
@@ -156,7 +156,7 @@ OF_WIRE = (
     Mutant(
         name="bits-behind-a-bitmap",
         safeguard="Unused bits are zero",
-        file="kernels/reference.py",
+        file="kernels/reference/coordinates.py",
         old="    if flags[units:].any():\n",
         new="    if False:\n",
         tests=_refused("PADDING: a bit behind the last unit"),
@@ -164,7 +164,7 @@ OF_WIRE = (
     Mutant(
         name="bits-not-counted",
         safeguard="A bitmap has as many bits set as the header says",
-        file="kernels/reference.py",
+        file="kernels/reference/coordinates.py",
         old="    if positions.size != count:\n",
         new="    if False:\n",
         tests=_refused("COORDINATES: a bitmap with too many bits set"),

@@ -8,23 +8,33 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+PROGRAMS = sorted((ROOT / "tests/native/sanitize").glob("*.cc"))
 COMPILER = os.environ.get("CXX") or shutil.which("c++")
-FLAGS = ["-std=c++20", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+FLAGS = "-std=c++20 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off -pthread".split()
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler here")
 
 
-def compile_and_run(sources: list[Path], program: Path) -> subprocess.CompletedProcess[str]:
-    assert COMPILER is not None
-    command = [COMPILER, *FLAGS, f"-I{ROOT / 'native'}", *map(str, sources), "-o", str(program)]
+def build(program: Path, directory: Path) -> Path:
+    """Compile one program together with the kernels of its family."""
+    families = ["core", program.stem]
+    sources = [path for family in families for path in sorted((ROOT / "native" / family).glob("*.cc"))]
+    assert len(sources) >= 3
+    binary = directory / program.stem
+    command = [str(COMPILER), *FLAGS, f"-I{ROOT / 'native'}", *map(str, sources), str(program), "-o", str(binary)]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     if built.returncode and "sanitize" in built.stderr:
         pytest.skip("this compiler has no sanitizers")
     assert built.returncode == 0, built.stderr
-    return subprocess.run([str(program)], capture_output=True, text=True, check=False)
+    return binary
 
 
-@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler here")
-def test_no_kernel_reads_or_writes_out_of_bounds(tmp_path: Path) -> None:
-    kernels = [path for path in sorted((ROOT / "native").glob("*.cc")) if path.name != "bindings.cc"]
-    assert len(kernels) >= 5
-    result = compile_and_run([*kernels, ROOT / "tests/native/sanitize.cc"], tmp_path / "sanitize")
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
+def test_no_kernel_reads_or_writes_out_of_bounds(program: Path, tmp_path: Path) -> None:
+    result = subprocess.run([str(build(program, tmp_path))], capture_output=True, text=True, check=False)
     assert (result.returncode, result.stdout) == (0, "clean\n"), result.stderr
+
+
+def test_every_family_of_kernels_has_a_program() -> None:
+    families = {path.parent.name for path in (ROOT / "native").glob("*/*.cc")} - {"core", "bindings"}
+    assert {program.stem for program in PROGRAMS} == families

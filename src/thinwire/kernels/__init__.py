@@ -1,20 +1,17 @@
 """The inner loops, in interchangeable implementations that are equal bit for bit.
 
 - ``reference``: plain torch and numpy; defines the semantics; runs everywhere and on every device.
-- ``native``: compiled, for CPU tensors; hands everything else to the reference.
+- ``avx512``, ``avx2``, ``neon``, ``scalar``: compiled, for tensors in main memory, one for each instruction set.
 
-The implementation is chosen once, at import: the one that the environment variable ``THINWIRE_KERNELS`` names,
-else ``native`` where it can be imported, else ``reference`` with one warning.
+The implementation is chosen once, at import: the one that the environment variable ``THINWIRE_KERNELS`` names
+(``native`` for the best compiled one), else the best that can run here, with one warning if that is the reference.
 """
 
-import importlib
 import os
 import warnings
-from typing import Protocol, cast
-
-from torch import Tensor
 
 from thinwire.errors import KernelError
+from thinwire.kernels.reference import Reference
 
 __all__ = [
     "Kernels",
@@ -31,39 +28,19 @@ __all__ = [
 ]
 
 ENVIRONMENT = "THINWIRE_KERNELS"
-NAMES = ("native", "reference")
+NAMES = ("avx512", "avx2", "neon", "scalar", "reference")
+NATIVE = "native"
+
+Kernels = Reference
+"""What every implementation offers: `thinwire.kernels.reference` documents each function."""
 
 
-class Kernels(Protocol):
-    """What every implementation offers. `thinwire.kernels.reference` documents each function."""
-
-    def top_k(self, values: Tensor, k: int) -> Tensor:
-        """Select the ``k`` largest magnitudes, exactly."""
-
-    def at_least(self, values: Tensor, threshold: float) -> Tensor:
-        """Select the magnitudes that are not below ``threshold``."""
-
-    def scatter_add_(self, out: Tensor, indices: Tensor, values: Tensor) -> None:
-        """Add values at their indices."""
-
-    def rice_write(self, indices: Tensor, units: int) -> Tensor:
-        """Write indices as Rice-coded gaps."""
-
-    def rice_read(self, data: Tensor, count: int, units: int) -> Tensor:
-        """Read Rice-coded gaps."""
-
-    def bitmap_write(self, indices: Tensor, units: int) -> Tensor:
-        """Write indices as a bitmap."""
-
-    def bitmap_read(self, data: Tensor, count: int, units: int) -> Tensor:
-        """Read a bitmap."""
-
-
-def implementation(name: str) -> Kernels:
+def implementation(name: str, threads: int | None = None) -> Kernels:
     """One implementation, whether it is the active one or not.
 
     Args:
-        name: ``"native"`` or ``"reference"``.
+        name: ``"reference"``, an instruction set, or ``"native"`` for the best one.
+        threads: For compiled kernels: how many threads they may use; see `thinwire.kernels.native.Native`.
 
     Returns:
         An object with every function of `Kernels`.
@@ -71,15 +48,18 @@ def implementation(name: str) -> Kernels:
     Raises:
         KernelError: There is no such implementation, or it cannot run here.
     """
-    if name not in NAMES:
-        raise KernelError(f"unknown kernels {name!r}; the known ones are {', '.join(NAMES)}")
+    if name not in (*NAMES, NATIVE):
+        raise KernelError(f"unknown kernels {name!r}; the known ones are {', '.join(NAMES)}, and native for the best")
+    if name == "reference":
+        return Reference()
     try:
-        return cast(Kernels, importlib.import_module(f"thinwire.kernels.{name}"))
+        from thinwire.kernels.native import INSTRUCTION_SETS, Native
     except ImportError as error:
         raise KernelError(
             f"the {name} kernels are not available here ({error}); write {ENVIRONMENT}=reference, "
             "or reinstall thinwire where there is a C++20 compiler"
         ) from error
+    return Native(INSTRUCTION_SETS[0] if name == NATIVE else name, threads)
 
 
 def available() -> dict[str, str]:
@@ -95,23 +75,22 @@ def active() -> str:
 def _why_not(name: str) -> str:
     """Why an implementation cannot run here; empty if it can."""
     try:
-        importlib.import_module(f"thinwire.kernels.{name}")
-    except ImportError as error:
-        return str(error) or type(error).__name__
+        implementation(name, threads=1)
+    except KernelError as error:
+        return str(error)
     return ""
 
 
 def _choose() -> str:
     """The implementation to use: the forced one, else the best that can run, with a warning if it is the slow one."""
     forced = os.environ.get(ENVIRONMENT)
-    if forced:
-        implementation(forced)
+    if forced and forced != NATIVE:
         return forced
-    reason = _why_not("native")
-    if not reason:
-        return "native"
+    compiled = [name for name in NAMES if name != "reference" and not _why_not(name)]
+    if compiled or forced:
+        return compiled[0] if compiled else NATIVE
     warnings.warn(
-        f"thinwire is running on its reference kernels, which are several times slower: {reason}. Reinstall "
+        f"thinwire is running on its reference kernels, which are several times slower: {_why_not(NATIVE)}. Reinstall "
         f"thinwire where there is a C++20 compiler, or set {ENVIRONMENT}=reference to accept this silently.",
         RuntimeWarning,
         stacklevel=2,

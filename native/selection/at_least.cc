@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels.h"
+#include "selection/selection.h"
 
 namespace thinwire {
 namespace {

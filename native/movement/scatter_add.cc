@@ -2,7 +2,7 @@
 
 #include <type_traits>
 
-#include "kernels.h"
+#include "movement/movement.h"
 
 namespace thinwire {
 

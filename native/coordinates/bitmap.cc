@@ -1,7 +1,7 @@
 // A bitmap of the selected units, lowest bit first.
 
-#include "bits.h"
-#include "kernels.h"
+#include "core/bits.h"
+#include "coordinates/coordinates.h"
 
 namespace thinwire {
 

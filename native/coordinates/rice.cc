@@ -2,8 +2,8 @@
 
 #include <bit>
 
-#include "bits.h"
-#include "kernels.h"
+#include "core/bits.h"
+#include "coordinates/coordinates.h"
 
 namespace thinwire {
 namespace {

@@ -9,8 +9,8 @@
 #include <cmath>
 #include <memory>
 
-#include "bits.h"
-#include "kernels.h"
+#include "core/bits.h"
+#include "selection/selection.h"
 
 namespace thinwire {
 namespace {

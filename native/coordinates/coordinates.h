@@ -1,0 +1,43 @@
+// Increasing lists of indices as bytes, and back.
+//
+// `Float` is float or double, `Index` is int32_t or int64_t. The semantics are those of
+// src/thinwire/kernels/reference/coordinates.py, bit for bit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/status.h"
+
+namespace thinwire {
+
+// What rice_write will do: the Rice parameter with the fewest bits, and the bytes of the whole section.
+struct RicePlan {
+  Status status;
+  int bits;
+  std::size_t bytes;
+};
+
+constexpr int kMaxRiceBits = 40;
+
+// kRange or kOrder for indices that are not an increasing list below `units`.
+template <class Index>
+RicePlan rice_plan(const Index* indices, std::size_t count, std::size_t units);
+
+// Writes parameter byte, low bits, unary quotients into exactly `size` bytes; kSpace if they do not fit.
+template <class Index>
+Status rice_write(const Index* indices, std::size_t count, int bits, std::uint8_t* out, std::size_t size);
+
+// Trusts nothing: kCoordinates, kPadding or kRange, and then `out` holds nothing of use. `count` > 0.
+template <class Index>
+Status rice_read(const std::uint8_t* data, std::size_t size, std::size_t units, Index* out, std::size_t count);
+
+// One bit for each unit. `size` must be the bytes of `units` bits.
+template <class Index>
+Status bitmap_write(const Index* indices, std::size_t count, std::size_t units, std::uint8_t* out, std::size_t size);
+
+// Trusts nothing: kCoordinates or kPadding.
+template <class Index>
+Status bitmap_read(const std::uint8_t* data, std::size_t size, std::size_t units, Index* out, std::size_t count);
+
+}  // namespace thinwire

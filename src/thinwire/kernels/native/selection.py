@@ -1,0 +1,29 @@
+"""Selections by the compiled kernels; what they cannot take goes down to the reference."""
+
+import torch
+from torch import Tensor
+
+import thinwire._native as _native
+from thinwire.kernels.native.base import FLOATS, OnMachine, fits
+from thinwire.kernels.reference.selection import SelectionKernels
+from thinwire.types import index_dtype
+
+
+class NativeSelection(OnMachine, SelectionKernels):
+    """Selections of float32 and float64 tensors in main memory."""
+
+    def top_k(self, values: Tensor, k: int) -> Tensor:
+        """The indices of the ``k`` largest magnitudes, increasing; equal magnitudes go to the lowest index first."""
+        if not 0 < k < values.numel() or not fits(values, FLOATS):
+            return super().top_k(values, k)
+        out = torch.empty(k, dtype=index_dtype(values.numel()))
+        _native.top_k(self.machine, values, out)
+        return out
+
+    def at_least(self, values: Tensor, threshold: float) -> Tensor:
+        """The indices of all magnitudes that are not below ``threshold``, increasing."""
+        if not fits(values, FLOATS):
+            return super().at_least(values, threshold)
+        out = torch.empty(_native.count_at_least(self.machine, values, threshold), dtype=index_dtype(values.numel()))
+        _native.at_least(self.machine, values, threshold, out)
+        return out

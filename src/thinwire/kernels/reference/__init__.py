@@ -1,0 +1,11 @@
+"""The kernels in plain torch and numpy: what every other implementation must equal, bit for bit."""
+
+from thinwire.kernels.reference.coordinates import CoordinateKernels
+from thinwire.kernels.reference.movement import MovementKernels
+from thinwire.kernels.reference.selection import SelectionKernels
+
+__all__ = ["Reference"]
+
+
+class Reference(SelectionKernels, MovementKernels, CoordinateKernels):
+    """Every kernel, slowly, everywhere. The other implementations inherit from it what they cannot do faster."""

@@ -1,0 +1,43 @@
+// Selections on odd sizes, every buffer exactly as long as it must be. Built with the address and
+// undefined-behaviour sanitizers, which end it at the first byte read or written out of bounds.
+
+#include "common.h"
+#include "selection/selection.h"
+
+using namespace thinwire;
+
+namespace {
+
+template <class Float, class Index>
+void select(std::size_t n, int distinct) {
+  auto values = exactly<Float>(n);
+  std::normal_distribution<Float> normal;
+  for (std::size_t i = 0; i < n; ++i) {
+    values[i] = distinct > 0 ? static_cast<Float>(below(distinct)) * Float(-0.5) : normal(dice);
+  }
+  for (const std::size_t k : {std::size_t{1}, n / 100 + 1, n / 2 + 1, n}) {
+    auto out = exactly<Index>(k);
+    top_k(values.get(), n, k, out.get());
+    require(std::is_sorted(out.get(), out.get() + k), "top_k is in order");
+    require(static_cast<std::size_t>(out[k - 1]) < n, "top_k is in range");
+  }
+  for (const Float threshold : {Float(0), Float(0.5), Float(2.5)}) {
+    const std::size_t count = count_at_least(values.get(), n, threshold);
+    auto out = exactly<Index>(count);
+    require(at_least(values.get(), n, threshold, out.get(), count) == count, "at_least counts alike");
+    auto few = exactly<Index>(count / 2);
+    require(at_least(values.get(), n, threshold, few.get(), count / 2) == count / 2, "at_least stops");
+  }
+}
+
+}  // namespace
+
+int main() {
+  for (const std::size_t n : {1, 2, 15, 16, 17, 31, 33, 1000, 4097, 300'001}) {
+    for (const int distinct : {0, 1, 3}) {
+      select<float, std::int32_t>(n, distinct);
+      select<double, std::int64_t>(n, distinct);
+    }
+  }
+  std::puts("clean");
+}
