@@ -1,7 +1,6 @@
 """Moving units in and out of flat tensors."""
 
 import math
-import sys
 
 import torch
 from torch import Tensor
@@ -84,19 +83,9 @@ def _inside(selection: Selection, values: Tensor | None = None) -> tuple[Tensor,
     return elements, values
 
 
-_LARGEST = math.sqrt(sys.float_info.max) / 2
-
-
 def energy(values: Tensor) -> float:
-    """The sum of squares; not a finite number exactly if some element is not.
-
-    The plain norm is a pass at the speed of memory. Only where it is not finite a slow, wide one tells an element
-    that is not from a sum that overflowed.
-    """
-    norm = float(torch.linalg.vector_norm(values))
-    if not math.isfinite(norm) and bool(torch.isfinite(values).all()):
-        norm = min(float(torch.linalg.vector_norm(values, dtype=torch.float64)), _LARGEST)
-    return min(norm, _LARGEST) ** 2 if math.isfinite(norm) else norm
+    """The sum of squares; not a finite number exactly if some element is not."""
+    return kernels.energy(values)
 
 
 def is_finite(values: Tensor) -> bool:

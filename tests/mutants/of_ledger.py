@@ -139,7 +139,7 @@ OF_LEDGER = (
     Mutant(
         name="large-is-infinite",
         safeguard="Large numbers whose squares overflow are no overflow",
-        file="units.py",
+        file="kernels/reference/selection.py",
         old="    if not math.isfinite(norm) and bool(torch.isfinite(values).all()):\n",
         new="    if False:\n",
         tests=(f"{STEP}test_large_numbers_are_no_overflow[torch.float32-1e+38]",),

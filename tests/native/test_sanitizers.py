@@ -10,7 +10,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PROGRAMS = sorted((ROOT / "tests/native/sanitize").glob("*.cc"))
 COMPILER = os.environ.get("CXX") or shutil.which("c++")
-FLAGS = "-std=c++20 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off -pthread".split()
+FLAGS = ["-std=c++20", "-O1", "-g", "-ffp-contract=off", "-pthread"]
+SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler here")
 
@@ -21,8 +22,17 @@ def build(program: Path, directory: Path) -> Path:
     sources = [path for family in families for path in sorted((ROOT / "native" / family).glob("*.cc"))]
     assert len(sources) >= 3
     binary = directory / program.stem
-    command = [str(COMPILER), *FLAGS, f"-I{ROOT / 'native'}", *map(str, sources), str(program), "-o", str(binary)]
-    built = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [
+        str(COMPILER),
+        *FLAGS,
+        SANITIZERS,
+        f"-I{ROOT / 'native'}",
+        *map(str, sources),
+        str(program),
+        "-o",
+        str(binary),
+    ]
+    built = subprocess.run([*command, *map(str, [*sources, program])], capture_output=True, text=True, check=False)
     if built.returncode and "sanitize" in built.stderr:
         pytest.skip("this compiler has no sanitizers")
     assert built.returncode == 0, built.stderr

@@ -20,10 +20,12 @@ __all__ = [
     "available",
     "bitmap_read",
     "bitmap_write",
+    "energy",
     "implementation",
     "rice_read",
     "rice_write",
     "scatter_add_",
+    "take_top_k",
     "top_k",
 ]
 
@@ -101,7 +103,9 @@ def _choose() -> str:
 _active = _choose()
 _kernels = implementation(_active)
 
+energy = _kernels.energy
 top_k = _kernels.top_k
+take_top_k = _kernels.take_top_k
 at_least = _kernels.at_least
 scatter_add_ = _kernels.scatter_add_
 rice_write = _kernels.rice_write
