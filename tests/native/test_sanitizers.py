@@ -22,17 +22,9 @@ def build(program: Path, directory: Path) -> Path:
     sources = [path for family in families for path in sorted((ROOT / "native" / family).glob("*.cc"))]
     assert len(sources) >= 3
     binary = directory / program.stem
-    command = [
-        str(COMPILER),
-        *FLAGS,
-        SANITIZERS,
-        f"-I{ROOT / 'native'}",
-        *map(str, sources),
-        str(program),
-        "-o",
-        str(binary),
-    ]
-    built = subprocess.run([*command, *map(str, [*sources, program])], capture_output=True, text=True, check=False)
+    command = [str(COMPILER), *FLAGS, *SANITIZERS, f"-I{ROOT / 'native'}", "-o", str(binary)]
+    everything = [*command, *map(str, [*sources, program])]
+    built = subprocess.run(everything, capture_output=True, text=True, check=False)
     if built.returncode and "sanitize" in built.stderr:
         pytest.skip("this compiler has no sanitizers")
     assert built.returncode == 0, built.stderr
