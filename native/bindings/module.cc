@@ -34,6 +34,8 @@ void bind_machine(nb::module_& m) {
 }  // namespace thinwire::bindings
 
 NB_MODULE(_native, m) {
+  // The kernels in use live as long as the interpreter, which frees nothing at its end.
+  nanobind::set_leak_warnings(false);
   m.doc() = "thinwire's native kernels, for use through thinwire.kernels.";
   thinwire::bindings::bind_machine(m);
   thinwire::bindings::bind_selection(m);

@@ -18,7 +18,7 @@ template <class Float>
 constexpr int kMagnitudeBits = 8 * sizeof(Float) - 1;
 
 template <class Float>
-inline Magnitude<Float> magnitude(Float value) {
+constexpr Magnitude<Float> magnitude(Float value) {
   using Bits = Magnitude<Float>;
   return std::bit_cast<Bits>(value) & static_cast<Bits>(~(std::uint64_t{1} << kMagnitudeBits<Float>));
 }

@@ -16,10 +16,14 @@ COMPILED = [name for name in NAMES if name != "reference"]
 each_kernel = pytest.mark.parametrize("kernel", [kernels.implementation(name) for name in NAMES], ids=NAMES)
 
 
+def order(values: Tensor) -> np.ndarray:
+    """All places, strongest first, by sorting stably: equal magnitudes keep their order."""
+    return np.argsort(-np.abs(values.numpy().astype(np.float64)), kind="stable")
+
+
 def top_k(values: Tensor, k: int) -> list[int]:
-    """By sorting everything, stably: equal magnitudes keep their order."""
-    order = np.argsort(-np.abs(values.numpy().astype(np.float64)), kind="stable")
-    return sorted(order[: max(k, 0)].tolist())
+    """By sorting everything."""
+    return sorted(order(values)[: max(k, 0)].tolist())
 
 
 def at_least(values: Tensor, threshold: float) -> list[int]:

@@ -5,7 +5,7 @@ from torch import Tensor
 
 import thinwire._native as _native
 from thinwire.kernels.native.base import FLOATS, OnMachine, fits
-from thinwire.kernels.reference.selection import SelectionKernels
+from thinwire.kernels.reference.selection import SelectionKernels, Taken
 from thinwire.types import index_dtype
 
 
@@ -19,6 +19,17 @@ class NativeSelection(OnMachine, SelectionKernels):
         out = torch.empty(k, dtype=index_dtype(values.numel()))
         _native.top_k(self.machine, values, out)
         return out
+
+    def take_top_k(self, owed: Tensor, gradient: Tensor, out: Tensor, k: int) -> Taken:
+        """Error feedback and top-k in one pass; see the reference."""
+        n = out.numel()
+        same = owed.numel() == gradient.numel() == n and fits(out, FLOATS)
+        if not same or not fits(owed, (out.dtype,)) or not fits(gradient, (out.dtype,)):
+            return super().take_top_k(owed, gradient, out, k)
+        count = min(max(k, 0), n)
+        indices, values = torch.empty(count, dtype=index_dtype(n)), torch.empty(count, dtype=out.dtype)
+        energy, taken = _native.take_top_k(self.machine, owed, gradient, out, indices, values)
+        return Taken(indices[:taken], values[:taken], energy)
 
     def at_least(self, values: Tensor, threshold: float) -> Tensor:
         """The indices of all magnitudes that are not below ``threshold``, increasing."""

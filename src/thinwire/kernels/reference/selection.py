@@ -19,7 +19,7 @@ class Taken(NamedTuple):
     indices: Tensor
     values: Tensor
     energy: float
-    """The sum of squares of what was owed, in about seven digits; no finite number exactly if some element was none."""
+    """The sum of squares of what was owed, in about four digits; no finite number exactly if some element was none."""
 
 
 class SelectionKernels:
