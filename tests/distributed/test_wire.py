@@ -125,7 +125,7 @@ def some_of_the_ranks(rank: int, world: int) -> list[bytes]:
     notes = []
     for generation in (1, 2, 3):
         if rank == generation % 2:
-            time.sleep(0.3)  # so the other one looks up its address in the store before it is there
+            time.sleep(1.0)  # so the other one looks up its address in the store before it is there, however busy
         membership = Membership(pair, 10.0, generation)
         notes += membership.wire.swap(bytes([generation, rank]))
         membership.close()
