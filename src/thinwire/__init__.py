@@ -1,9 +1,8 @@
 """thinwire makes PyTorch data-parallel training fast over thin, unpredictable networks. One line on a DDP model."""
 
-from thinwire import recipes
-from thinwire.agreements import Leader, Own, Seeded
-from thinwire.attach import attach, hook
-from thinwire.codecs import Bitmap, Delta, Dense, IndexValue
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from thinwire.errors import (
     AttachError,
     BrokenGroupError,
@@ -18,15 +17,48 @@ from thinwire.errors import (
     WireError,
     WireReason,
 )
-from thinwire.exchanges import AllGather, AllReduce
-from thinwire.ledger import Ledger
-from thinwire.lifecycle import shutdown
-from thinwire.plans import Feedback, Plan
-from thinwire.selectors import Everything, NonZero, RandomK, Rounded, Threshold, TopK
-from thinwire.standalone import synchronize
-from thinwire.sync import SyncState
-from thinwire.types import Selection, ValueFormat
 from thinwire.version import __version__
+
+if TYPE_CHECKING:
+    from thinwire import recipes
+    from thinwire.agreements import Leader, Own, Seeded
+    from thinwire.attaching import attach, hook
+    from thinwire.codecs import Bitmap, Delta, Dense, IndexValue
+    from thinwire.exchanges import AllGather, AllReduce
+    from thinwire.ledger import Ledger
+    from thinwire.lifecycle import shutdown
+    from thinwire.plans import Feedback, Plan
+    from thinwire.selectors import Everything, NonZero, RandomK, Rounded, Threshold, TopK
+    from thinwire.standalone import synchronize
+    from thinwire.sync import SyncState
+    from thinwire.types import Selection, ValueFormat
+else:
+    # The same again: importing torch takes more than a second, which the command line's help must not.
+    _ON_DEMAND = {
+        "recipes": (),
+        "agreements": ("Leader", "Own", "Seeded"),
+        "attaching": ("attach", "hook"),
+        "codecs": ("Bitmap", "Delta", "Dense", "IndexValue"),
+        "exchanges": ("AllGather", "AllReduce"),
+        "ledger": ("Ledger",),
+        "lifecycle": ("shutdown",),
+        "plans": ("Feedback", "Plan"),
+        "selectors": ("Everything", "NonZero", "RandomK", "Rounded", "Threshold", "TopK"),
+        "standalone": ("synchronize",),
+        "sync": ("SyncState",),
+        "types": ("Selection", "ValueFormat"),
+    }
+
+    def __getattr__(name: str) -> object:
+        for home, names in _ON_DEMAND.items():
+            if name == home or name in names:
+                module = import_module(f"thinwire.{home}")
+                return globals().setdefault(name, module if name == home else getattr(module, name))
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_ON_DEMAND, *__all__})
+
 
 __all__ = [
     "AllGather",

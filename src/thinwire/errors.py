@@ -62,7 +62,7 @@ class DeadlineError(SyncError):
 
 
 class BrokenGroupError(SyncError):
-    """The process group was damaged by an earlier failure and is not used again."""
+    """The process group was damaged by an earlier failure, or left, and is not used again."""
 
 
 class WireReason(Enum):

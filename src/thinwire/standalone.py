@@ -64,6 +64,8 @@ def synchronize(
         means = _means(named, step)
         step.vote()
         if (error := step.error()) is not None:
+            if step.wire.broken:
+                step.ledger.rooms.clear()
             raise error
         step.commit()
         for name, mean in means.items():

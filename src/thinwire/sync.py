@@ -292,7 +292,8 @@ class SyncState:
         connection was lost. If all ranks are still there, this is how they go on.
         """
         self._settle()
-        # An operation may still run in a damaged group and write into its buffers, so it is kept until it has ended.
+        # An operation may still run in a damaged group, so that is kept, and write into rooms, so those are not.
+        self._ledger.rooms.clear()
         self._damaged.append(self._membership)
         for membership in self._damaged:
             membership.close()
@@ -361,11 +362,7 @@ class SyncState:
             return
         self._courier.wait()
         step, self._step = self._step, None
-        if step is None or not step.complete:
-            return
-        if step.failure is not None:
-            if self.broken:
-                self._ledger.rooms.clear()
+        if step is None or not step.complete or step.failure is not None:
             return
         step.commit()
         self._groups = step.names

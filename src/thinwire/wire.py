@@ -129,6 +129,11 @@ class GroupWire:
         """
         if self.broken:
             raise BrokenGroupError(f"the group was damaged earlier ({self.broken}). {_NOW}")
+        if self._group is None:
+            # To torch, no group means the default one, and the others may be in the middle of something there.
+            raise BrokenGroupError(
+                "this rank has left the group, and nothing was sent. To go on, attach the model again."
+            )
         self._operations += 1
         self.traffic += cost
         if self.world == 1:

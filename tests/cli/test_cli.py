@@ -34,16 +34,26 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
 
 
 def test_the_command_line_imports_torch_only_inside_commands() -> None:
-    # An empty package in the place of thinwire's own, whose imports are not the command line's.
     program = (
-        "import sys, types; package = types.ModuleType('thinwire'); package.__path__ = [sys.argv.pop()]\n"
-        "sys.modules['thinwire'] = package\n"
-        "from thinwire.cli import main\n"
+        "import sys; from thinwire.cli import main\n"
         "assert main(['--help']) == 0 and main(['--version']) == 0 and main(['nonsense']) == 2\n"
-        "assert 'thinwire.cli' in sys.modules and 'torch' not in sys.modules\n"
+        "assert main(['doctor', '--help']) == 0 and main(['demo', '--help']) == 0\n"
+        "assert main(['demo', '--ranks=1']) == 2\n"
+        "assert {'torch', 'numpy'} & set(sys.modules) == set()\n"
     )
-    done = subprocess.run([sys.executable, "-c", program, str(PACKAGE)], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("command", ["doctor", "demo"])
+def test_kernels_that_do_not_exist_are_a_mistake_too(command: str) -> None:
+    program = "import sys; from thinwire.cli import main; sys.exit(main(sys.argv[1:]))"
+    environ = {**os.environ, "THINWIRE_KERNELS": "bogus"}
+    done = subprocess.run(
+        [sys.executable, "-c", program, command], env=environ, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr == "thinwire: unknown kernels 'bogus'; the known ones are native, reference\n"
 
 
 @pytest.mark.parametrize(

@@ -8,19 +8,23 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.distributed as dist
 
 import thinwire
+import thinwire.standalone
 from tests.distributed.models import checksum, loss, make, train
 from thinwire import message
 from thinwire.kernels.reference import Reference
 from thinwire.lab.ranks import RankFailed
 from thinwire.plans import Plan
 from thinwire.selectors import TopK
+from thinwire.step import Step
 
 PLANS = {
     "own": thinwire.recipes.topk_allgather(density=0.2),
     "leader": thinwire.recipes.ar_topk(density=0.2),
 }
+DENSE = thinwire.recipes.dense()
 
 
 class Fault(Exception):
@@ -177,6 +181,42 @@ def test_memory_of_a_broken_step_is_not_used_again(pool):
     assert not first[0]
 
 
+def falls_out_of_synchronize(rank: int, world: int) -> tuple[bool, float, float]:
+    """Whether a room is used again, what an abandoned operation wrote into the old one, and what is in the new one."""
+    ledger, groups = thinwire.Ledger(), [dist.new_group(), dist.new_group()]
+
+    def average(group: dist.ProcessGroup) -> torch.Tensor:
+        return thinwire.synchronize([torch.full((1000,), 1.0 + rank)], DENSE, group, ledger=ledger)[0]
+
+    def broken(values):
+        raise Fault("no memory")
+
+    average(groups[0])
+    if rank == 1:
+        thinwire.standalone._wire(groups[0]).all_reduce = broken
+    (old,) = ledger.rooms._rooms.values()
+    with pytest.raises(thinwire.PeerFailedError, match="Fault: no memory"):
+        average(groups[0])
+    assert average(groups[1]).eq(1.5).all()
+    (new,) = ledger.rooms._rooms.values()
+    # The other rank still waits in the operation that this one did not come to: now it ends, and writes.
+    if rank == 1:
+        dist.all_reduce(torch.full((1000,), 100.0), group=groups[0])
+    dist.barrier(groups[1])
+    for _ in range(100):
+        if rank == 1 or float(old[0]) > 100.0:
+            break
+        time.sleep(0.05)
+    return old.data_ptr() == new.data_ptr(), float(old[0]), float(new[0])
+
+
+def test_memory_of_a_broken_synchronize_is_not_used_again(ranks):
+    shared, written, held = ranks(falls_out_of_synchronize, 2)[0]
+    assert written == 100.5, "the abandoned operation was to write"
+    assert not shared
+    assert held == 1.5
+
+
 def wrong_bytes(rank: int, world: int) -> str:
     """One bit of one rank's message flips on its way to one other rank."""
     ddp, sync = make(rank, plan=PLANS["own"])
@@ -234,6 +274,54 @@ def test_a_rank_that_does_not_come_is_named_in_time(ranks):
         assert results[survivor].startswith("DeadlineError (1,)") or "another rank gave up" in results[survivor]
     assert any(results[rank].startswith("DeadlineError (1,)") for rank in (0, 2)), results
     assert results[1] != "nothing was noticed", "the late one must not step either"
+
+
+def late_for_the_vote(rank: int, world: int) -> tuple[list[str], int, int]:
+    """Rank 1 votes when the others have given it up: what each attempt came to, the steps counted, the parameters."""
+    ddp, _ = make(rank, plain=True)
+    sync = thinwire.attach(ddp, PLANS["own"], patience=1.0)
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.001)
+    train(ddp, optimizer, rank, range(2))
+    plain, said = Step.vote, []
+
+    def late(step: Step) -> None:
+        if rank == 1 and not said:
+            time.sleep(3.0)
+        plain(step)
+
+    def attempt(step: int) -> bool:
+        try:
+            train(ddp, optimizer, rank, range(step, step + 1))
+        except thinwire.SyncError as error:
+            said.append(f"{type(error).__name__} {error.ranks} {getattr(error, 'fields', '')}")
+            return False
+        said.append("stepped")
+        return True
+
+    Step.vote = late
+    try:
+        while attempt(2 + len(said)):
+            assert len(said) < 5
+    finally:
+        Step.vote = plain
+    sync.rejoin()
+    attempt(2)
+    attempt(3)
+    return said, sync.state_dict()["steps"], checksum(ddp)
+
+
+def test_a_rank_that_is_late_for_the_vote_steps_alone_and_is_found_out(ranks):
+    """The one gap there is, as the page on failures describes it."""
+    results = ranks(late_for_the_vote, 3, timeout=40.0)
+    found = ["DisagreementError (1,) ('step',)"] * 2
+    for survivor in (0, 2):
+        assert results[survivor][0][0].startswith(("DeadlineError (1,)", "SyncError"))
+        assert results[survivor][0][1:] == found
+    assert results[1][0][0] == "stepped"
+    assert results[1][0][1].startswith("SyncError")
+    assert results[1][0][2:] == found
+    assert [steps for _, steps, _ in results] == [2, 3, 2]
+    assert results[0][2] == results[2][2] != results[1][2], "only the late one has stepped"
 
 
 def slow_but_alive(rank: int, world: int) -> list[int]:

@@ -69,6 +69,27 @@ def test_a_rank_that_gives_up_is_heard_at_once(ranks: Ranks) -> None:
     assert max(ranks(gives_up, 3, timeout=30.0)) < 2.0
 
 
+def leaves(rank: int, world: int) -> None:
+    """Without a group of its own torch would take the default one, in which all ranks are and would answer."""
+    wire = Membership(world_group(), 4.0, 1).wire
+    wire.swap(b"here")
+    wire.leave()
+    for use in (
+        lambda: wire.swap(b"more"),
+        lambda: wire.all_gather(torch.ones(1, dtype=torch.uint8), [1] * world),
+        lambda: wire.broadcast(torch.ones(1, dtype=torch.uint8), 1, 0),
+        lambda: wire.all_reduce(torch.ones(1)),
+    ):
+        with pytest.raises(thinwire.BrokenGroupError, match=r"left the group.* attach"):
+            use()
+    assert wire.broken is None
+
+
+@pytest.mark.parametrize("world", [1, 2])
+def test_a_group_that_was_left_is_not_the_default_group(pool: PoolFactory, world: int) -> None:
+    pool(world).run(leaves)
+
+
 def swap_twice(wire: GroupWire) -> None:
     """The first may end well for one who is late: the others' notes were on their way before they gave up."""
     wire.swap(b"one?")
@@ -104,7 +125,7 @@ def some_of_the_ranks(rank: int, world: int) -> list[bytes]:
     notes = []
     for generation in (1, 2, 3):
         if rank == generation % 2:
-            time.sleep(0.3)  # so the other one looks up its address in the store before it is there
+            time.sleep(1.0)  # so the other one looks up its address in the store before it is there, however busy
         membership = Membership(pair, 10.0, generation)
         notes += membership.wire.swap(bytes([generation, rank]))
         membership.close()

@@ -104,6 +104,18 @@ def test_rounding_holds_at_both_ends_of_the_range(to, width):
         assert same, f"{owed} as {to}: what was sent is not what was taken out"
 
 
+def test_int8_goes_as_far_as_its_step_and_not_only_as_far_as_float32():
+    """The step travels as float32, 127 of them may be more than it can hold, and sums in float64 can take them."""
+    top = torch.finfo(torch.float32).max
+    for owed, reach in (([1e39, -5e38, 1e38], 1e39), ([1e300, -1e300, 1.0], 127 * top), ([1e-300, -1e-50], 0.0)):
+        exact = torch.tensor(owed, dtype=torch.float64)
+        sent = Rounded(TopK(density=1.0), to="int8").select(exact)
+        # Where the step is as float32 can write it, the largest value is off by no more than its last bit.
+        assert sent.values.abs().max().item() == pytest.approx(reach, rel=1e-6)
+        within = exact.clamp(-reach, reach)
+        assert bool(((sent.values - within).abs() <= 0.51 * sent.scale * bool(reach) + 1e-50).all())
+
+
 NUMEL = 240
 SIZES = {"a": 100, "b": 7, "c": 1, "d": 132}
 

@@ -214,6 +214,17 @@ OF_STEPS = (
         tests=(f"{WIRE}test_a_rank_that_gives_up_is_heard_at_once",),
     ),
     Mutant(
+        name="use-the-default-group",
+        safeguard="A rank that has left its group does not talk in the default group instead",
+        file="wire.py",
+        old="        if self._group is None:\n",
+        new="        if False:\n",
+        tests=(
+            f"{WIRE}test_a_group_that_was_left_is_not_the_default_group[1]",
+            f"{WIRE}test_a_group_that_was_left_is_not_the_default_group[2]",
+        ),
+    ),
+    Mutant(
         name="let-buffers-go",
         safeguard="The buffers of an operation that may still run are kept",
         file="wire.py",

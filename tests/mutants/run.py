@@ -5,9 +5,10 @@
     python tests/mutants/run.py --list
     python tests/mutants/run.py --write-readme      # renew the list in tests/README.md
 
-Every mutant gets a copy of ``src``, in which one text is replaced, and an interpreter of its own that imports this
-copy. A mutant is killed if each of its tests runs and fails, by an assertion or an error that thinwire (or its runner
-of ranks) raised on purpose. An import that fails, a name that does not exist, and a run without an end kill nothing.
+Every mutant gets a copy of ``src``, in which one text is replaced, and a process of its own that imports this copy,
+forked from an interpreter that has imported torch. A mutant is killed if each of its tests runs and fails, by an
+assertion or an error that thinwire (or its runner of ranks) raised on purpose. An import that fails, a name that does
+not exist, and a run without an end kill nothing.
 """
 
 import argparse
@@ -22,7 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.mutants.listed import MUTANTS, write_readme
 from tests.mutants.mutant import ROOT, DoesNotApply, Mutant
-from tests.mutants.trial import Verdict, run_tests, stop_all, tree, try_mutant
+from tests.mutants.trial import Verdict, run_tests, tree, try_mutant
+from tests.mutants.warm import Warm
 
 SAME_TREE = "tests/mutants/test_same_tree.py::test_ranks_import_what_the_tests_import"
 
@@ -43,11 +45,11 @@ def no_longer_applying(mutants: Sequence[Mutant]) -> Iterator[str]:
             yield str(error)
 
 
-def failing_without_a_change(mutants: Sequence[Mutant], unchanged: Path) -> str:
+def failing_without_a_change(mutants: Sequence[Mutant], unchanged: Path, warm: Warm) -> str:
     """Run all tests of these mutants on an unchanged copy; what is wrong, or nothing."""
     tests = list(dict.fromkeys([SAME_TREE, *(test for mutant in mutants for test in mutant.tests)]))
     with tree(unchanged) as src:
-        run = run_tests(src, tests)
+        run = run_tests(src, tests, warm)
     failed = [f"{test} {outcome}" for test in tests if (outcome := run.outcome(test)) != "passed"]
     if run.code == 0 and not failed:
         print(f"unchanged: {len(tests)} tests pass in {run.seconds:.0f} s", flush=True)
@@ -55,10 +57,10 @@ def failing_without_a_change(mutants: Sequence[Mutant], unchanged: Path) -> str:
     return "\n".join([run.output[-6000:], "without any change:", *failed])
 
 
-def trials(mutants: Sequence[Mutant], unchanged: Path, jobs: int) -> list[Verdict]:
+def trials(mutants: Sequence[Mutant], unchanged: Path, jobs: int, warm: Warm) -> list[Verdict]:
     """Try all mutants, some at a time."""
     executor = ThreadPoolExecutor(jobs)
-    futures = [executor.submit(try_mutant, mutant, unchanged) for mutant in mutants]
+    futures = [executor.submit(try_mutant, mutant, unchanged, warm) for mutant in mutants]
     try:
         for number, future in enumerate(as_completed(futures), 1):
             verdict = future.result()
@@ -66,7 +68,6 @@ def trials(mutants: Sequence[Mutant], unchanged: Path, jobs: int) -> list[Verdic
             print(f"{number:3}/{len(mutants)} {verdict.mutant.name}: {state}", flush=True)
     finally:
         executor.shutdown(wait=False, cancel_futures=True)
-        stop_all()
     return [future.result() for future in futures]
 
 
@@ -105,11 +106,11 @@ def gate(mutants: Sequence[Mutant], *, jobs: int, verbose: bool) -> int:
     if lost := list(no_longer_applying(mutants)):
         print("\n".join(lost))
         return 1
-    with tree() as unchanged:
-        if trouble := failing_without_a_change(mutants, unchanged):
+    with tree() as unchanged, Warm() as warm:
+        if trouble := failing_without_a_change(mutants, unchanged, warm):
             print(trouble)
             return 1
-        verdicts = trials(mutants, unchanged, jobs)
+        verdicts = trials(mutants, unchanged, jobs, warm)
     show(verdicts)
     for verdict in verdicts:
         if verdict.why or verbose:

@@ -3,12 +3,7 @@
 import contextlib
 import importlib.util
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import sysconfig
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -17,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.mutants.mutant import ROOT, Mutant
+from tests.mutants.warm import Warm
+from tests.mutants.witness import REPORT, TREE
 from thinwire import errors
 from thinwire.lab import ranks
 
@@ -34,8 +31,6 @@ BROKEN = {
     *("AttributeError", "TypeError"),
 }
 """A change that leads to one of these has broken the code, and shows nothing about a safeguard."""
-
-_running: set[subprocess.Popen[bytes]] = set()
 
 
 @dataclass(frozen=True)
@@ -92,64 +87,25 @@ def tree(of: Path | None = None) -> Iterator[Path]:
         yield src
 
 
-def run_tests(src: Path, tests: Sequence[str]) -> Run:
-    """Run some tests on a copy of ``src``.
-
-    Without its ``site`` module Python reads no ``.pth`` files, so that an editable install of thinwire does not get in
-    the way, here or in the processes of ranks, which inherit the flag.
-    """
+def run_tests(src: Path, tests: Sequence[str], warm: Warm) -> Run:
+    """Run some tests on a copy of ``src``."""
     folder = src.parent
-    packages = dict.fromkeys(sysconfig.get_paths()[kind] for kind in ("purelib", "platlib"))
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(src), *packages, str(ROOT)]),
+    environ = {
         "HYPOTHESIS_STORAGE_DIRECTORY": str(folder / "hypothesis"),
-        "THINWIRE_MUTANT_TREE": str(src),
-        "THINWIRE_MUTANT_REPORT": str(folder / "report"),
+        TREE: str(src),
+        REPORT: str(folder / "report"),
     }
     options = ["-q", "-rN", "-p", "no:cacheprovider", "-p", "tests.mutants.witness", "--hypothesis-seed=0"]
     places = [f"--basetemp={folder / 'tmp'}", f"--timeout={LIMIT - 20}"]
     began = time.monotonic()
     with (folder / "output").open("w+") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-S", "-m", "pytest", *options, *places, *tests],
-            cwd=ROOT,
-            env=environment,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        code = _wait(process)
+        code = warm.pytest([*options, *places, *tests], path=src, environ=environ, output=output, limit=LIMIT)
         output.seek(0)
         text = output.read()
     seconds = time.monotonic() - began
     reports = (folder / "report").read_text().splitlines() if (folder / "report").exists() else []
     bodies = [line for line in map(json.loads, reports) if line["when"] == "call"]
     return Run(code, seconds, text, {line["test"]: line for line in bodies})
-
-
-def _wait(process: "subprocess.Popen[bytes]") -> int | None:
-    """The exit code, or None if the process had to be stopped. The ranks that it started end with it."""
-    _running.add(process)
-    try:
-        return process.wait(LIMIT)
-    except subprocess.TimeoutExpired:
-        _stop(process)
-        return None
-    finally:
-        _running.discard(process)
-
-
-def _stop(process: "subprocess.Popen[bytes]") -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def stop_all() -> None:
-    """Stop every run that goes on, after an interrupt."""
-    for process in list(_running):
-        _stop(process)
 
 
 def why_survived(mutant: Mutant, run: Run) -> str:
@@ -171,9 +127,9 @@ def why_survived(mutant: Mutant, run: Run) -> str:
     return ""
 
 
-def try_mutant(mutant: Mutant, unchanged: Path) -> Verdict:
+def try_mutant(mutant: Mutant, unchanged: Path, warm: Warm) -> Verdict:
     """Make a mutant and run its tests."""
     with tree(unchanged) as src:
         mutant.apply(src)
-        run = run_tests(src, mutant.tests)
+        run = run_tests(src, mutant.tests, warm)
     return Verdict(mutant, why_survived(mutant, run), run)

@@ -48,7 +48,7 @@ LAYERS = (
     "rows flush",
     "step asked",
     "sync standalone",
-    "attach",
+    "attaching",
     "thinwire",
     "lab",
     "tasks",
@@ -270,7 +270,7 @@ def postponing(modules: Sources) -> list[str]:
 
 def test_hooks_have_real_annotations() -> None:
     hooks = {name: text for name, text in sources().items() if "GradBucket" in text}
-    assert {"thinwire.attach", "thinwire.sync"} <= set(hooks)
+    assert {"thinwire.attaching", "thinwire.sync"} <= set(hooks)
     assert postponing(hooks) == []
     assert postponing({"m": "from __future__ import annotations\n"}) == ["m"]
 

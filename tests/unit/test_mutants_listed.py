@@ -11,6 +11,7 @@ import pytest
 from tests.mutants.listed import BEGIN, END, MUTANTS, README, renewed
 from tests.mutants.mutant import ROOT, DoesNotApply, Mutant
 from tests.mutants.trial import Run, run_tests, tree, why_survived
+from tests.mutants.warm import Warm
 from tests.mutants.witness import REPORT, TREE
 
 ids = [mutant.name for mutant in MUTANTS]
@@ -107,8 +108,8 @@ def test_b():
 
 def test_the_witness_writes_down_how_tests_fail(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(_TEST)
-    with tree() as src:
-        run = run_tests(src, [str(tmp_path / "test_it.py")])
+    with tree() as src, Warm() as warm:
+        run = run_tests(src, [str(tmp_path / "test_it.py")], warm)
     assert run.code == pytest.ExitCode.TESTS_FAILED, run.output
     found = {test.partition("::")[2]: (run.outcome(test), run.kinds(test)) for test in run.reports}
     assert found == {"test_a": ("failed", {"AssertionError"}), "test_b": ("failed", {"ImportError"})}

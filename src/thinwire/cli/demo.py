@@ -7,12 +7,12 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from thinwire import recipes
 from thinwire.errors import PlanError
-from thinwire.lab.ranks import RankPool
-from thinwire.tasks.side_by_side import Finish, Race, Standing, race
+
+if TYPE_CHECKING:
+    from thinwire.tasks.side_by_side import Finish, Standing
 
 _LINK = 100e6  # bits per second of the link in the closing arithmetic
 _SECONDS_PER_STEP = 20.0  # a step slower than this on average is a hang
@@ -52,13 +52,17 @@ def demo(*, ranks: int = 2, steps: int = 400, density: float = 0.01, seed: int =
     return 0
 
 
-def _train(ranks: int, steps: int, density: float, seed: int) -> list[dict[str, Finish]]:
+def _train(ranks: int, steps: int, density: float, seed: int) -> "list[dict[str, Finish]]":
     if steps < 1:
         raise PlanError(f"asked for {steps} steps; write 1 or more")
     if ranks < 2:
         raise PlanError(f"asked for {ranks} ranks; write 2 or more, so that there is somebody to send to")
     if not 0.0 < density <= 1.0:
         raise PlanError(f"asked for a density of {density}; write more than 0 and at most 1, for example 0.01")
+    from thinwire import recipes
+    from thinwire.lab.ranks import RankPool
+    from thinwire.tasks.side_by_side import Race, race
+
     plans = {"dense": recipes.dense(), "top-k": recipes.ar_topk(density=density)}
     job = Race(plans=plans, steps=steps, seed=seed)
     print(f"Training twice on {ranks} ranks, {steps} steps each, on Python's own source code:")
@@ -73,7 +77,7 @@ def _train(ranks: int, steps: int, density: float, seed: int) -> list[dict[str, 
 class Display(Protocol):
     """Shows how far the training is."""
 
-    def update(self, standings: dict[str, Standing]) -> None:
+    def update(self, standings: "dict[str, Standing]") -> None:
         """Show these figures of rank 0 instead of the last ones.
 
         Args:
@@ -104,7 +108,7 @@ class _Lines:
         self._clock = _Clock(steps)
         self._next = 0
 
-    def update(self, standings: dict[str, Standing]) -> None:
+    def update(self, standings: "dict[str, Standing]") -> None:
         step = max(standing.step for standing in standings.values())
         if step < self._next and step < self._steps:
             return
@@ -124,7 +128,7 @@ class _Bars:
         self._steps = steps
         self._clock = _Clock(steps)
 
-    def update(self, standings: dict[str, Standing]) -> None:
+    def update(self, standings: "dict[str, Standing]") -> None:
         from rich.console import Group
         from rich.live import Live
         from rich.progress_bar import ProgressBar
@@ -193,7 +197,7 @@ class Result:
         return self.bytes_sent * 8 / _LINK
 
 
-def summarise(finishes: Sequence[dict[str, Finish]]) -> list[Result]:
+def summarise(finishes: "Sequence[dict[str, Finish]]") -> list[Result]:
     """Make one result per method out of what every rank saw.
 
     Args:

@@ -13,7 +13,7 @@ from multiprocessing.process import BaseProcess
 from thinwire.lab._rank import Seat, rank_main
 
 # torch._dynamo is a second of imports that the first DDP model or optimizer of every rank would cost.
-_preloaded = ["torch", "torch.distributed", "torch.nn.parallel", "torch._dynamo", "thinwire.attach"]
+_preloaded = ["torch", "torch.distributed", "torch.nn.parallel", "torch._dynamo", "thinwire.attaching"]
 _QUIET = {"TORCH_CPP_LOG_LEVEL": "ERROR"}
 _LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}
 

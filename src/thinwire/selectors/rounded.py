@@ -83,8 +83,8 @@ def _stepped(selection: Selection) -> Selection:
     exact = selection.values
     largest = float(exact.abs().max()) if exact.numel() else 0.0
     # The step travels as float32. One float below largest / 127, so that 127 steps never pass the largest
-    # float; a step of zero (nothing but denormals) sends zeros and keeps everything.
-    largest = min(largest, torch.finfo(torch.float32).max)
+    # float, and a step that float32 cannot hold is not infinity but its largest; a step of zero (nothing but
+    # denormals) sends zeros and keeps everything.
     step = torch.tensor(largest / 127.0, dtype=torch.float32)
     scale = float(torch.nextafter(step, torch.tensor(0.0)))
     if scale == 0.0:
