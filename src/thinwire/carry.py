@@ -4,7 +4,6 @@ Everything before the roll call is local; a rank that fails there says so in the
 Everything behind it is done by all ranks alike.
 """
 
-import math
 import zlib
 from dataclasses import dataclass, field, replace
 
@@ -12,6 +11,7 @@ import torch
 from torch import Tensor
 
 from thinwire import message
+from thinwire.debt import Debt
 from thinwire.errors import PeerFailedError
 from thinwire.layout import Layout, Span
 from thinwire.ledger import Ledger, Page
@@ -31,12 +31,14 @@ class Cargo:
     """A group's gradient, and what is known about it."""
 
     gradient: Tensor
-    """Flat; read, never written."""
+    """Flat; read, and written only where `writable`."""
     layout: Layout
     turn: Turn
     loss_scale: float = 1.0
     hold_silent: bool = False
     """Parameters whose gradient here is all zeros send nothing and keep their debts."""
+    writable: bool = False
+    """The mean may be made in the gradient's own memory."""
 
     def record(self, plan: Plan, what: What = What.GROUP) -> Record:
         """What the roll call must hear about it from every rank alike."""
@@ -68,13 +70,14 @@ class Carried:
 class _Offer:
     """What this rank has prepared before it hears from the others."""
 
-    owed: Tensor
+    gradient: Tensor
+    """What is sent where nothing is owed."""
     room: Tensor
-    """Where the mean will be made."""
+    """Where the mean will be made; of the type in which values are sent and summed."""
+    debt: Debt | None = None
     proposal: Selection | None = None
     letter: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.uint8))
     page: Page | None = None
-    energy: float = 0.0
     finite: bool = True
     failure: Exception | None = None
 
@@ -106,8 +109,9 @@ def carry(cargo: Cargo, plan: Plan, ledger: Ledger, wire: Wire) -> Carried:
         if roll.owing and offer.page is None:
             # Only here nothing is owed. All ranks must sum the same type, so this one opens a page as well.
             _open_page(offer, cargo, plan, ledger)
-            offer.proposal = plan.selector.at(offer.owed, None)
-            offer.room = ledger.rooms.get("mean", cargo.layout, offer.owed)
+            assert offer.debt is not None
+            offer.proposal = plan.selector.at(offer.debt.total, None)
+            offer.room = _room(offer, cargo, plan, ledger)
         with watch("agree"):
             selection = _settle(cargo, plan, offer, roll, wire)
         with watch("exchange"):
@@ -123,24 +127,25 @@ def carry(cargo: Cargo, plan: Plan, ledger: Ledger, wire: Wire) -> Carried:
 
 def _prepare(cargo: Cargo, plan: Plan, ledger: Ledger, watch: Stopwatch) -> _Offer:
     """The local half: ledger, selector, agreement, codec. What goes wrong here is told to all in the roll call."""
-    offer = _Offer(owed=cargo.gradient, room=torch.empty(0))
+    offer = _Offer(gradient=cargo.gradient, room=torch.empty(0))
     try:
         with watch("ledger"):
             if ledger.owes_anything or not plan.keeps_nothing:
                 _open_page(offer, cargo, plan, ledger)
             elif not plan.exchange.needs_shared:
                 # Messages hold finite numbers only. (An all-reduce of everything carries NaN as plain DDP does.)
-                offer.owed = flatten(cargo.gradient)
-                offer.finite = is_finite(offer.owed)
+                offer.gradient = flatten(cargo.gradient)
+                offer.finite = is_finite(offer.gradient)
         with watch("select"):
-            if offer.finite and offer.page is None:
+            offer.room = _room(offer, cargo, plan, ledger)
+            if offer.debt is None:
                 # Nothing is owed and nothing will be: the gradient itself, without a copy, in its own type.
-                offer.proposal = Selection(None, offer.owed, offer.owed.numel())
-            elif offer.finite:
-                offer.proposal = plan.agreement.propose(plan.selector, offer.owed, cargo.turn)
-            offer.room = ledger.rooms.get("mean", cargo.layout, offer.owed)
+                offer.proposal = Selection(None, offer.gradient, offer.gradient.numel())
+            else:
+                offer.proposal = plan.agreement.propose(plan.selector, offer.debt, cargo.turn)
+                offer.finite = offer.debt.is_finite
         with watch("encode"):
-            if offer.proposal is not None and plan.agreement.speaker(cargo.turn) == cargo.turn.rank:
+            if offer.finite and offer.proposal is not None and plan.agreement.speaker(cargo.turn) == cargo.turn.rank:
                 offer.letter = _letter(offer.proposal, plan, cargo.turn)
     except Exception as error:
         offer.failure = error
@@ -152,10 +157,16 @@ def _open_page(offer: _Offer, cargo: Cargo, plan: Plan, ledger: Ledger) -> None:
     like = torch.empty(0, dtype=accumulation_dtype(cargo.gradient.dtype), device=cargo.gradient.device)
     page = ledger.page(cargo.layout, like)
     gradient = flatten(cargo.gradient)
-    offer.owed = page.stage(gradient, plan.feedback, _silent(gradient, cargo))
+    offer.debt = page.stage(gradient, plan.feedback, _silent(gradient, cargo))
     offer.page = page
-    offer.energy = energy(offer.owed)
-    offer.finite = math.isfinite(offer.energy)
+
+
+def _room(offer: _Offer, cargo: Cargo, plan: Plan, ledger: Ledger) -> Tensor:
+    """Where the mean will be made: in the gradient itself, where that is allowed and nobody needs it any more."""
+    like = offer.gradient if offer.page is None else offer.page.owed
+    if offer.page is None and cargo.writable and plan.exchange.needs_shared:
+        return like
+    return ledger.rooms.get("mean", cargo.layout, like)
 
 
 def _letter(proposal: Selection, plan: Plan, turn: Turn) -> Tensor:
@@ -199,11 +210,12 @@ def _settle(cargo: Cargo, plan: Plan, offer: _Offer, roll: Roll, wire: Wire) -> 
     if plan.agreement.tells:
         speaker = plan.agreement.speaker(cargo.turn)
         letter = wire.broadcast(offer.letter, roll.letters[speaker], speaker)
-        expected = Expected(
-            numel=cargo.layout.numel, width=plan.selector.width, dtype=offer.owed.dtype, turn=cargo.turn
-        )
-        told = message.decode(letter, expected, kind=Kind.COORDINATES)
-        return plan.selector.at(offer.owed, None if told.is_full else told.indices.to(offer.owed.device))
+        if cargo.turn.rank != speaker:
+            owed = offer.gradient if offer.debt is None else offer.debt.total
+            width = plan.selector.width
+            expected = Expected(numel=cargo.layout.numel, width=width, dtype=owed.dtype, turn=cargo.turn)
+            told = message.decode(letter, expected, kind=Kind.COORDINATES)
+            return plan.selector.at(owed, None if told.is_full else told.indices.to(owed.device))
     assert offer.proposal is not None
     return offer.proposal
 
@@ -247,8 +259,8 @@ def _seen(
 ) -> Observation:
     """What there is to say about it; nothing was sent where some rank's gradient was not finite."""
     gain = 1.0
-    if sent is not None and offer.page is not None and offer.energy > 0.0:
-        gain = min(1.0, energy(sent.values) / offer.energy)
+    if sent is not None and offer.debt is not None and offer.debt.energy > 0.0:
+        gain = min(1.0, energy(sent.values) / offer.debt.energy)
     return Observation(
         step=cargo.turn.step, group=cargo.turn.group, numel=cargo.layout.numel,
         sent=0 if sent is None else min(sent.count * sent.width, sent.numel), gain=gain,

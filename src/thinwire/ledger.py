@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator
 import torch
 from torch import Tensor
 
+from thinwire.debt import Debt
 from thinwire.errors import StateError
 from thinwire.layout import Layout, Span
 from thinwire.plans import Feedback
 from thinwire.rooms import Rooms
 from thinwire.types import Selection
-from thinwire.units import put_, take
+from thinwire.units import put_
 
 
 class Page:
@@ -28,10 +29,11 @@ class Page:
         self.velocity: Tensor | None = None
         self._next_owed = torch.empty_like(self.owed)
         self._next_velocity: Tensor | None = None
+        self._debt: Debt | None = None
         self._silent: tuple[Span, ...] = ()
         self._given_back = False
 
-    def stage(self, gradient: Tensor, feedback: Feedback, silent: tuple[Span, ...] = ()) -> Tensor:
+    def stage(self, gradient: Tensor, feedback: Feedback, silent: tuple[Span, ...] = ()) -> Debt:
         """Begin a step.
 
         Args:
@@ -48,21 +50,15 @@ class Page:
         self._next_velocity = None
         if feedback.momentum:
             before = self.velocity if self.velocity is not None else torch.zeros_like(self.owed)
-            self._next_velocity = before * feedback.momentum + gradient
-            torch.add(self.owed, self._next_velocity, out=self._next_owed)
-        else:
-            torch.add(self.owed, gradient, out=self._next_owed)
-        for span in silent:
-            self._next_owed[span.start : span.stop] = 0
-        return self._next_owed
+            gradient = self._next_velocity = before * feedback.momentum + gradient
+        self._debt = Debt(self.owed, gradient, self._next_owed)
+        self._debt.hush(silent)
+        return self._debt
 
     def keep(self, sent: Selection, feedback: Feedback) -> None:
         """Take what is sent out of what is owed: of values sent exactly nothing remains, of rounded ones the rest."""
         owed, velocity = self._next_owed, self._next_velocity
-        if sent.is_full:
-            owed.sub_(sent.values[: sent.numel])
-        else:
-            put_(owed, sent, take(owed, sent.indices, sent.width) - sent.values)
+        self._staged.take_out(sent)
         if velocity is not None and feedback.masking:
             put_(velocity, sent, torch.zeros_like(sent.values))
         for span in self._silent:
@@ -70,6 +66,12 @@ class Page:
             if velocity is not None:
                 old = self.velocity
                 velocity[span.start : span.stop] = 0 if old is None else old[span.start : span.stop]
+
+    @property
+    def _staged(self) -> Debt:
+        if self._debt is None:
+            raise RuntimeError("this page has no staged step; this is a fault in thinwire")
+        return self._debt
 
     @property
     def nothing_held(self) -> bool:
@@ -86,6 +88,9 @@ class Page:
 
     def commit(self) -> None:
         """The step succeeded."""
+        if self._debt is not None:
+            self._debt.settle()
+        self._debt = None
         self.owed, self._next_owed = self._next_owed, self.owed
         self.velocity = self._next_velocity
 

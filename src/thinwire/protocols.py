@@ -11,6 +11,7 @@ from typing import ClassVar, Protocol
 
 from torch import Tensor
 
+from thinwire.debt import Debt, none_of
 from thinwire.types import Delivery, Selection, Traffic, Turn, unit_count
 from thinwire.units import flatten, take
 
@@ -117,6 +118,13 @@ class Selector(ABC):
         wanted = self.budget(units) if k is None else k
         return self.at(flat, self.choose(flat, min(max(wanted, 0), units), seed))
 
+    def select_from(self, debt: Debt, *, seed: int = 0) -> Selection:
+        """Select from a debt by the selector's own rule; nothing, where it is not all finite numbers.
+
+        A selector that can select while it adds up overrides this (see `thinwire.TopK`).
+        """
+        return self.select(debt.total, seed=seed) if debt.is_finite else none_of(debt, self.width)
+
 
 class Agreement(ABC):
     """Whose coordinates?
@@ -130,8 +138,11 @@ class Agreement(ABC):
     """One rank has to tell the others its coordinates (a letter without values)."""
 
     @abstractmethod
-    def propose(self, selector: Selector, owed: Tensor, turn: Turn) -> Selection | None:
-        """What this rank would send before it has heard anybody; None where another rank decides."""
+    def propose(self, selector: Selector, debt: Debt, turn: Turn) -> Selection | None:
+        """What this rank would send before it has heard anybody; None where another rank decides.
+
+        Usually `selector.select_from` of the debt.
+        """
 
     def speaker(self, turn: Turn) -> int:
         """The rank whose coordinates count, where one tells the others."""

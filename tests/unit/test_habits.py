@@ -36,6 +36,7 @@ LAYERS = (
     "types registry options layout",
     "kernels",
     "units observe",
+    "debt",
     "protocols",
     "selectors agreements codecs",
     "message",

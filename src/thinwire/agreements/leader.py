@@ -7,9 +7,8 @@ every rank and uses the leader's; here only the leader selects.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Tensor
-
 from thinwire.agreements.lots import seed_of
+from thinwire.debt import Debt
 from thinwire.options import check_seed
 from thinwire.protocols import Agreement, Selector
 from thinwire.types import Selection, Traffic, Turn
@@ -35,11 +34,11 @@ class Leader(Agreement):
         """The rank whose turn it is."""
         return turn.step % turn.world
 
-    def propose(self, selector: Selector, owed: Tensor, turn: Turn) -> Selection | None:
+    def propose(self, selector: Selector, debt: Debt, turn: Turn) -> Selection | None:
         """The leader's selection; the others wait for it."""
         if turn.rank != self.speaker(turn):
             return None
-        return selector.select(owed, seed=seed_of(turn, self.seed))
+        return selector.select_from(debt, seed=seed_of(turn, self.seed))
 
     def traffic(self, world: int, letter: int) -> Traffic:
         """A broadcast by binomial tree: the root sends the whole letter ceil(log2 world) times."""

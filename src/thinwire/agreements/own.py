@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Tensor
-
 from thinwire.agreements.lots import seed_of
+from thinwire.debt import Debt
 from thinwire.options import check_seed
 from thinwire.protocols import Agreement, Selector
 from thinwire.types import Selection, Turn
@@ -26,6 +25,6 @@ class Own(Agreement):
         """Check the options."""
         check_seed(self, self.seed)
 
-    def propose(self, selector: Selector, owed: Tensor, turn: Turn) -> Selection:
+    def propose(self, selector: Selector, debt: Debt, turn: Turn) -> Selection:
         """This rank's own selection."""
-        return selector.select(owed, seed=seed_of(turn, self.seed, turn.rank))
+        return selector.select_from(debt, seed=seed_of(turn, self.seed, turn.rank))

@@ -12,9 +12,11 @@ import warnings
 
 from thinwire.errors import KernelError
 from thinwire.kernels.reference import Reference
+from thinwire.kernels.reference.selection import Taken
 
 __all__ = [
     "Kernels",
+    "Taken",
     "active",
     "at_least",
     "available",

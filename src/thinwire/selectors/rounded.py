@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from thinwire.debt import Debt
 from thinwire.errors import PlanError
 from thinwire.protocols import Selector
 from thinwire.registry import unknown
@@ -62,6 +63,10 @@ class Rounded(Selector):
     def choose(self, gradient: Tensor, k: int, seed: int) -> Tensor | None:
         """As the selector it rounds."""
         return self.selector.choose(gradient, k, seed)
+
+    def select_from(self, debt: Debt, *, seed: int = 0) -> Selection:
+        """What the selector it rounds selects, rounded."""
+        return rounded(self.selector.select_from(debt, seed=seed), _FORMATS[self.to])
 
     def at(self, gradient: Tensor, indices: Tensor | None) -> Selection:
         """The values of the given units, rounded."""

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from thinwire import kernels
+from thinwire.debt import Debt
 from thinwire.options import check_density, check_width, units_of_density
 from thinwire.protocols import Selector
 from thinwire.selectors.strength import strength
+from thinwire.types import Selection
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,3 +36,9 @@ class TopK(Selector):
     def choose(self, gradient: Tensor, k: int, seed: int) -> Tensor | None:
         """The ``k`` strongest units."""
         return kernels.top_k(strength(gradient, self.width), k)
+
+    def select_from(self, debt: Debt, *, seed: int = 0) -> Selection:
+        """The strongest elements, found while debts and gradient are added up."""
+        if self.width > 1:
+            return super().select_from(debt, seed=seed)
+        return debt.take_top_k(self.budget(debt.numel))
