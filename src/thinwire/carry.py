@@ -31,14 +31,12 @@ class Cargo:
     """A group's gradient, and what is known about it."""
 
     gradient: Tensor
-    """Flat; read, and written only where `writable`."""
+    """Flat; read, never written."""
     layout: Layout
     turn: Turn
     loss_scale: float = 1.0
     hold_silent: bool = False
     """Parameters whose gradient here is all zeros send nothing and keep their debts."""
-    writable: bool = False
-    """The mean may be made in the gradient's own memory."""
 
     def record(self, plan: Plan, what: What = What.GROUP) -> Record:
         """What the roll call must hear about it from every rank alike."""
@@ -111,7 +109,7 @@ def carry(cargo: Cargo, plan: Plan, ledger: Ledger, wire: Wire) -> Carried:
             _open_page(offer, cargo, plan, ledger)
             assert offer.debt is not None
             offer.proposal = plan.selector.at(offer.debt.total, None)
-            offer.room = _room(offer, cargo, plan, ledger)
+            offer.room = _room(offer, cargo, ledger)
         with watch("agree"):
             selection = _settle(cargo, plan, offer, roll, wire)
         with watch("exchange"):
@@ -137,7 +135,7 @@ def _prepare(cargo: Cargo, plan: Plan, ledger: Ledger, watch: Stopwatch) -> _Off
                 offer.gradient = flatten(cargo.gradient)
                 offer.finite = is_finite(offer.gradient)
         with watch("select"):
-            offer.room = _room(offer, cargo, plan, ledger)
+            offer.room = _room(offer, cargo, ledger)
             if offer.debt is None:
                 # Nothing is owed and nothing will be: the gradient itself, without a copy, in its own type.
                 offer.proposal = Selection(None, offer.gradient, offer.gradient.numel())
@@ -161,11 +159,9 @@ def _open_page(offer: _Offer, cargo: Cargo, plan: Plan, ledger: Ledger) -> None:
     offer.page = page
 
 
-def _room(offer: _Offer, cargo: Cargo, plan: Plan, ledger: Ledger) -> Tensor:
-    """Where the mean will be made: in the gradient itself, where that is allowed and nobody needs it any more."""
+def _room(offer: _Offer, cargo: Cargo, ledger: Ledger) -> Tensor:
+    """Where the mean will be made. Not in DDP's bucket: an exchange that is given up may write into it much later."""
     like = offer.gradient if offer.page is None else offer.page.owed
-    if offer.page is None and cargo.writable and plan.exchange.needs_shared:
-        return like
     return ledger.rooms.get("mean", cargo.layout, like)
 
 

@@ -93,7 +93,7 @@ def _means(named: Mapping[str, Tensor], step: Step) -> dict[str, Tensor]:
     for names in kinds.values():
         layout = Layout.of({name: named[name].numel() for name in names})
         flat = torch.cat([named[name].detach().reshape(-1) for name in names])
-        mean = step.group(Cargo(gradient=flat, layout=layout, turn=step.turn(), writable=True))
+        mean = step.group(Cargo(gradient=flat, layout=layout, turn=step.turn()))
         step.groups += 1
         if mean is not None:
             means |= {span.name: mean[span.start : span.stop] for span in layout.spans}

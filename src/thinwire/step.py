@@ -82,7 +82,6 @@ class Step:
                 turn=self.turn(),
                 loss_scale=self.ledger.scale,
                 hold_silent=hold_silent,
-                writable=True,
             )
             mean = self.rows(cargo) if buffer.is_sparse else self.group(cargo)
             self.groups += 1

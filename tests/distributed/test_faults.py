@@ -34,7 +34,7 @@ class Fault(Exception):
 def failing(place: str, at: int):
     """Make one function of this process fail at its n-th call from now; returns how to undo it and the count."""
     owner, name = {
-        "select": (TopK, "choose"),
+        "select": (TopK, "select_from"),
         "encode": (message, "encode"),
         "decode": (message, "decode"),
         "keep": (thinwire.ledger.Page, "keep"),
@@ -60,6 +60,8 @@ def local_faults(rank: int, world: int, plan: Plan, odd: int, places: list[str])
     seen = []
     for place in places:
         for at in (1, 3):
+            while plan.agreement.tells and sync.stats().steps % world == odd:
+                train(ddp, optimizer, rank, range(2, 3))  # who leads knows its coordinates and reads no letter
             before, owed, steps = checksum(ddp), sync.state_dict()["owed"], sync.stats().steps
             undo, calls = failing(place, at) if rank == odd else (lambda: None, [at])
             began = time.monotonic()
