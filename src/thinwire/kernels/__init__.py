@@ -22,11 +22,21 @@ __all__ = [
     "available",
     "bitmap_read",
     "bitmap_write",
+    "dense_mean_",
     "energy",
+    "gather",
     "implementation",
+    "index_at",
+    "merge_sum",
+    "multisplit",
+    "owner_of",
+    "place_of",
     "rice_read",
     "rice_write",
     "scatter_add_",
+    "scatter_mean_",
+    "scatter_sum_",
+    "take_at",
     "take_top_k",
     "top_k",
 ]
@@ -109,7 +119,17 @@ energy = _kernels.energy
 top_k = _kernels.top_k
 take_top_k = _kernels.take_top_k
 at_least = _kernels.at_least
+gather = _kernels.gather
+take_at = _kernels.take_at
 scatter_add_ = _kernels.scatter_add_
+scatter_sum_ = _kernels.scatter_sum_
+scatter_mean_ = _kernels.scatter_mean_
+merge_sum = _kernels.merge_sum
+dense_mean_ = _kernels.dense_mean_
+owner_of = _kernels.owner_of
+place_of = _kernels.place_of
+index_at = _kernels.index_at
+multisplit = _kernels.multisplit
 rice_write = _kernels.rice_write
 rice_read = _kernels.rice_read
 bitmap_write = _kernels.bitmap_write
