@@ -9,45 +9,47 @@ using namespace thinwire;
 namespace {
 
 template <class Index>
-void read_damaged(const std::uint8_t* data, std::size_t size, std::size_t units, std::size_t count, bool rice) {
+void read_damaged(const Machine& machine, const std::uint8_t* data, std::size_t size, std::size_t units, std::size_t count, bool rice) {
   const auto bytes = damage(data, size);
   if (below(4) == 0) count = below(100);
   if (below(4) == 0) units = below(1000);
   if (count == 0) return;  // settled before the kernels are called
   auto out = exactly<Index>(count);
   const auto read = rice ? rice_read<Index> : bitmap_read<Index>;
-  if (read(bytes.get(), size, units, out.get(), count) == Status::kOk) check_list(out.get(), count, units);
+  if (read(machine, bytes.get(), size, units, out.get(), count) == Status::kOk) check_list(out.get(), count, units);
 }
 
 template <class Index>
-void code(std::size_t units) {
+void code(const Machine& machine, std::size_t units) {
   const auto list = random_list<Index>(units, 80);
-  const auto plan = rice_plan(list.data(), list.size(), units);
+  const auto plan = rice_plan(machine, list.data(), list.size(), units);
   require(plan.status == Status::kOk, "rice_plan");
   auto section = exactly<std::uint8_t>(plan.bytes);
   if (!list.empty()) {
-    require(rice_write(list.data(), list.size(), plan.bits, section.get(), plan.bytes) == Status::kOk, "rice_write");
+    require(rice_write(machine, list.data(), list.size(), plan.bits, section.get(), plan.bytes) == Status::kOk, "rice_write");
     auto back = exactly<Index>(list.size());
-    require(rice_read(section.get(), plan.bytes, units, back.get(), list.size()) == Status::kOk, "rice_read");
+    require(rice_read(machine, section.get(), plan.bytes, units, back.get(), list.size()) == Status::kOk, "rice_read");
     require(std::equal(list.begin(), list.end(), back.get()), "rice comes back");
     const std::size_t small = below(plan.bytes);
     auto narrow = exactly<std::uint8_t>(small);
-    require(rice_write(list.data(), list.size(), plan.bits, narrow.get(), small) == Status::kSpace, "rice_write fits");
+    require(rice_write(machine, list.data(), list.size(), plan.bits, narrow.get(), small) == Status::kSpace, "rice_write fits");
   }
-  for (int i = 0; i < 20; ++i) read_damaged<Index>(section.get(), plan.bytes, units, list.size(), true);
+  for (int i = 0; i < 20; ++i) read_damaged<Index>(machine, section.get(), plan.bytes, units, list.size(), true);
   if (units > 5000) return;
   const std::size_t size = (units + 7) / 8;
   auto bitmap = exactly<std::uint8_t>(size);
-  require(bitmap_write(list.data(), list.size(), units, bitmap.get(), size) == Status::kOk, "bitmap_write");
-  for (int i = 0; i < 20; ++i) read_damaged<Index>(bitmap.get(), size, units, list.size(), false);
+  require(bitmap_write(machine, list.data(), list.size(), units, bitmap.get(), size) == Status::kOk, "bitmap_write");
+  for (int i = 0; i < 20; ++i) read_damaged<Index>(machine, bitmap.get(), size, units, list.size(), false);
 }
 
 }  // namespace
 
 int main() {
-  for (int round = 0; round < 3000; ++round) {
-    code<std::int32_t>(below(2000));
-    code<std::int64_t>(std::size_t{1} << below(41));
+  for (const Machine& machine : machines()) {
+    for (int round = 0; round < 500; ++round) {
+      code<std::int32_t>(machine, below(2000));
+      code<std::int64_t>(machine, std::size_t{1} << below(41));
+    }
   }
   std::puts("clean");
 }
