@@ -38,6 +38,7 @@ LAYERS = (
     "units observe",
     "protocols",
     "selectors agreements codecs",
+    "value_section",
     "message",
     "exchanges",
     "wire",

@@ -20,13 +20,18 @@ __all__ = [
     "available",
     "bitmap_read",
     "bitmap_write",
+    "crc32",
     "energy",
     "implementation",
+    "pack_levels",
+    "pack_values",
     "rice_read",
     "rice_write",
     "scatter_add_",
     "take_top_k",
     "top_k",
+    "unpack_levels",
+    "unpack_values",
 ]
 
 ENVIRONMENT = "THINWIRE_KERNELS"
@@ -112,3 +117,8 @@ rice_write = _kernels.rice_write
 rice_read = _kernels.rice_read
 bitmap_write = _kernels.bitmap_write
 bitmap_read = _kernels.bitmap_read
+pack_values = _kernels.pack_values
+unpack_values = _kernels.unpack_values
+pack_levels = _kernels.pack_levels
+unpack_levels = _kernels.unpack_levels
+crc32 = _kernels.crc32
