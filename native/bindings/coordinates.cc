@@ -2,6 +2,7 @@
 
 #include "bindings/bind.h"
 #include "coordinates/coordinates.h"
+#include "core/bits.h"
 
 namespace thinwire::bindings {
 namespace {
@@ -53,6 +54,28 @@ int bitmap_read(const Machine& machine, Bytes bytes, std::size_t units, Write ou
   });
 }
 
+int members_write(const Machine& machine, Read indices, Read members, MutableBytes out) {
+  return with_index(members, [&](auto* i) {
+    using Index = Pointee<decltype(i)>;
+    check_same_type(indices, members);
+    if (out.size() != bytes_for(members.size())) throw nb::value_error("not the bytes of so many members");
+    nb::gil_scoped_release release;
+    return static_cast<int>(thinwire::members_write(machine, data<Index>(indices), indices.size(),
+                                                    data<Index>(members), members.size(), out.data()));
+  });
+}
+
+int members_read(const Machine& machine, Bytes bytes, Read members, Write out) {
+  return with_index(members, [&](auto* i) {
+    using Index = Pointee<decltype(i)>;
+    check_same_type(members, out);
+    check_room<Index>(members.size());
+    nb::gil_scoped_release release;
+    return static_cast<int>(thinwire::members_read(machine, bytes.data(), bytes.size(), data<Index>(members),
+                                                   members.size(), data<Index>(out), out.size()));
+  });
+}
+
 }  // namespace
 
 void bind_coordinates(nb::module_& m) {
@@ -65,6 +88,10 @@ void bind_coordinates(nb::module_& m) {
         nb::arg("out").noconvert());
   m.def("bitmap_read", &bitmap_read, nb::arg("machine"), nb::arg("data").noconvert(), nb::arg("units"),
         nb::arg("out").noconvert());
+  m.def("members_write", &members_write, nb::arg("machine"), nb::arg("indices").noconvert(),
+        nb::arg("members").noconvert(), nb::arg("out").noconvert());
+  m.def("members_read", &members_read, nb::arg("machine"), nb::arg("data").noconvert(),
+        nb::arg("members").noconvert(), nb::arg("out").noconvert());
 }
 
 }  // namespace thinwire::bindings

@@ -136,34 +136,55 @@ THINWIRE_AVX512 bool unpack_avx512(const std::uint8_t* data, std::size_t n, Floa
 
 constexpr std::size_t kBlock = 8;  // half-precision numbers are converted eight at a time
 
+THINWIRE_AVX2 inline __m128i halves_of(const float* values) {
+  const __m256 limit = _mm256_set1_ps(65504);
+  const __m256 low = _mm256_max_ps(_mm256_loadu_ps(values), _mm256_sub_ps(_mm256_setzero_ps(), limit));
+  return _mm256_cvtps_ph(_mm256_min_ps(low, limit), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+THINWIRE_AVX2 inline __m128i halves_of(const double* values) {
+  float narrow[kBlock];
+  for (std::size_t i = 0; i < kBlock; ++i) narrow[i] = static_cast<float>(within<double>(values[i], 65504));
+  return halves_of(narrow);
+}
+
+THINWIRE_AVX2 inline void store_wide(float* out, __m256 values) { _mm256_storeu_ps(out, values); }
+
+THINWIRE_AVX2 inline void store_wide(double* out, __m256 values) {
+  _mm256_storeu_pd(out, _mm256_cvtps_pd(_mm256_castps256_ps128(values)));
+  _mm256_storeu_pd(out + 4, _mm256_cvtps_pd(_mm256_extractf128_ps(values, 1)));
+}
+
 template <class Float>
 THINWIRE_AVX2 void pack_f16(const Float* values, std::size_t n, Float, std::uint8_t* out) {
-  for (std::size_t i = 0; i < n; i += kBlock) {
-    const std::size_t here = n - i < kBlock ? n - i : kBlock;
-    float block[kBlock] = {};
-    for (std::size_t j = 0; j < here; ++j) block[j] = static_cast<float>(within<Float>(values[i + j], 65504));
-    const __m128i halves = _mm256_cvtps_ph(_mm256_loadu_ps(block), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    std::uint16_t bits[kBlock];
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(bits), halves);
-    std::memcpy(out + 2 * i, bits, 2 * here);
+  std::size_t i = 0;
+  for (; i + kBlock <= n; i += kBlock) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + 2 * i), halves_of(values + i));
   }
+  if (i == n) return;
+  Float rest[kBlock] = {};
+  for (std::size_t j = 0; i + j < n; ++j) rest[j] = values[i + j];
+  std::uint16_t halves[kBlock];
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(halves), halves_of(rest));
+  std::memcpy(out + 2 * i, halves, 2 * (n - i));
 }
 
 template <class Float>
 THINWIRE_AVX2 bool unpack_f16(const std::uint8_t* data, std::size_t n, Float, Float* out) {
-  bool finite = true;
+  const __m128i exponent = _mm_set1_epi16(0x7c00);
+  __m128i infinite = _mm_setzero_si128();
   for (std::size_t i = 0; i < n; i += kBlock) {
-    const std::size_t here = n - i < kBlock ? n - i : kBlock;
-    std::uint16_t bits[kBlock] = {};
-    std::memcpy(bits, data + 2 * i, 2 * here);
-    float block[kBlock];
-    _mm256_storeu_ps(block, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bits))));
-    for (std::size_t j = 0; j < here; ++j) {
-      out[i + j] = block[j];
-      finite = finite && (bits[j] & 0x7c00) != 0x7c00;
-    }
+    const bool whole = n - i >= kBlock;
+    std::uint16_t rest[kBlock] = {};
+    if (!whole) std::memcpy(rest, data + 2 * i, 2 * (n - i));
+    const void* from = whole ? static_cast<const void*>(data + 2 * i) : rest;
+    const __m128i halves = _mm_loadu_si128(static_cast<const __m128i*>(from));
+    infinite = _mm_or_si128(infinite, _mm_cmpeq_epi16(_mm_and_si128(halves, exponent), exponent));
+    Float wide[kBlock];
+    store_wide(whole ? out + i : wide, _mm256_cvtph_ps(halves));
+    if (!whole) std::memcpy(out + i, wide, sizeof(Float) * (n - i));
   }
-  return finite;
+  return _mm_movemask_epi8(infinite) == 0;
 }
 #endif
 

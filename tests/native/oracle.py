@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -89,14 +90,28 @@ def steps(values: Tensor, scale: float) -> bytes:
 
 
 def codes(values: list[float], levels: Tensor) -> bytes:
-    """As text of zeros and ones: the lowest of the nearest levels, then the sign."""
+    """As text of zeros and ones: how many middles between two levels lie below the magnitude, then the sign.
+
+    A middle is rounded to the precision of the values.
+    """
     size = 1 if levels.numel() == 2 else 3
+    kind = levels.numpy().dtype.type
     exact = [Fraction(level) for level in levels.tolist()]
+    middles = [_rounded((a + b) / 2, kind) for a, b in zip(exact, exact[1:], strict=False)]
     text = ""
     for value in values:
-        near = min(range(len(exact)), key=lambda level: abs(exact[level] - abs(Fraction(value))))
+        near = sum(abs(value) > middle for middle in middles)
         text += format(near, f"0{size}b")[::-1] + ("1" if math.copysign(1.0, value) < 0 else "0")
     return _pack(text)
+
+
+def _rounded(exact: Fraction, kind: type[np.floating[Any]]) -> float:
+    """The nearest number of a type, ties to even: float64 first, unless that would round twice."""
+    double = float(exact)
+    if kind is np.float64 or Fraction(double) == exact:
+        return float(kind(double))
+    # A float32 half-way may hide behind the rounding: a step towards the exact number breaks such a tie rightly.
+    return float(kind(math.nextafter(double, math.inf if Fraction(double) < exact else -math.inf)))
 
 
 def levelled(data: bytes, count: int, levels: Tensor) -> Tensor:

@@ -18,6 +18,8 @@ __all__ = [
     "active",
     "at_least",
     "available",
+    "bitmap_of_members_read",
+    "bitmap_of_members_write",
     "bitmap_read",
     "bitmap_write",
     "crc32",
@@ -117,6 +119,8 @@ rice_write = _kernels.rice_write
 rice_read = _kernels.rice_read
 bitmap_write = _kernels.bitmap_write
 bitmap_read = _kernels.bitmap_read
+bitmap_of_members_write = _kernels.bitmap_of_members_write
+bitmap_of_members_read = _kernels.bitmap_of_members_read
 pack_values = _kernels.pack_values
 unpack_values = _kernels.unpack_values
 pack_levels = _kernels.pack_levels

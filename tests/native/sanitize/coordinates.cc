@@ -20,8 +20,8 @@ void read_damaged(const Machine& machine, const std::uint8_t* data, std::size_t 
 }
 
 template <class Index>
-void code(const Machine& machine, std::size_t units) {
-  const auto list = random_list<Index>(units, 80);
+void code(const Machine& machine, std::size_t units, std::size_t most = 80) {
+  const auto list = random_list<Index>(units, most);
   const auto plan = rice_plan(machine, list.data(), list.size(), units);
   require(plan.status == Status::kOk, "rice_plan");
   auto section = exactly<std::uint8_t>(plan.bytes);
@@ -42,13 +42,41 @@ void code(const Machine& machine, std::size_t units) {
   for (int i = 0; i < 20; ++i) read_damaged<Index>(machine, bitmap.get(), size, units, list.size(), false);
 }
 
+template <class Index>
+void mark(const Machine& machine, std::size_t units, std::size_t most) {
+  const auto members = random_list<Index>(units, most);
+  std::vector<Index> chosen;
+  for (const Index member : members) {
+    if (below(3) == 0) chosen.push_back(member);
+  }
+  std::size_t size = (members.size() + 7) / 8;
+  auto bits = exactly<std::uint8_t>(size);
+  require(members_write(machine, chosen.data(), chosen.size(), members.data(), members.size(), bits.get()) ==
+              Status::kOk, "members_write");
+  auto back = exactly<Index>(chosen.size());
+  require(members_read(machine, bits.get(), size, members.data(), members.size(), back.get(), chosen.size()) ==
+              Status::kOk, "members_read");
+  require(std::equal(chosen.begin(), chosen.end(), back.get()), "members come back");
+  const auto damaged = damage(bits.get(), size);
+  if (members_read(machine, damaged.get(), size, members.data(), members.size(), back.get(), chosen.size()) ==
+      Status::kOk) {
+    check_list(back.get(), chosen.size(), units);
+  }
+}
+
 }  // namespace
 
 int main() {
   for (const Machine& machine : machines()) {
-    for (int round = 0; round < 500; ++round) {
+    for (int round = 0; round < 300; ++round) {
       code<std::int32_t>(machine, below(2000));
       code<std::int64_t>(machine, std::size_t{1} << below(41));
+      mark<std::int32_t>(machine, below(2000), 90);
+      mark<std::int64_t>(machine, std::size_t{1} << below(41), 90);
+      if (round % 20 != 0) continue;
+      code<std::int32_t>(machine, below(5000), 3000);
+      code<std::int64_t>(machine, below(100000), 3000);
+      mark<std::int32_t>(machine, below(5000), 3000);
     }
   }
   std::puts("clean");

@@ -3,6 +3,7 @@
 The value formats are specified in ``docs/wire-format.md``. Bytes live on the CPU.
 """
 
+import math
 import zlib
 
 import numpy as np
@@ -30,8 +31,7 @@ class ValueKernels:
         values = values.cpu()
         if format is ValueFormat.INT8:
             values = torch.round(values / scale).clamp(-STEPS, STEPS)
-        elif format.dtype != values.dtype:
-            limit = torch.finfo(format.dtype).max
+        elif (limit := torch.finfo(format.dtype).max) < torch.finfo(values.dtype).max:
             values = values.clamp(-limit, limit)
         written = values.to(format.dtype).contiguous()
         # A single element may have any stride, and only one of 1 can be viewed as bytes.
@@ -56,12 +56,15 @@ class ValueKernels:
         values = data.clone().view(format.dtype).to(dtype)
         if format is ValueFormat.INT8:
             values = values * scale
-        if not bool(torch.isfinite(values).all()):
+        # The norm is a pass at the speed of memory; only where it overflows the slow way has to tell.
+        if not math.isfinite(float(torch.linalg.vector_norm(values))) and not bool(torch.isfinite(values).all()):
             raise WireError(WireReason.VALUE)
         return values
 
     def pack_levels(self, values: Tensor, levels: Tensor, *, out: Tensor) -> None:
         """Write each value as its sign and the number of the nearest level, the lower one of equally near.
+
+        Exactly: as many levels are passed as there are `bounds` below the magnitude.
 
         Args:
             values: Finite numbers, flat.
