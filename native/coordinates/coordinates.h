@@ -48,8 +48,8 @@ template <class Index>
 Status bitmap_read(const Machine& machine, const std::uint8_t* data, std::size_t size, std::size_t units, Index* out,
                    std::size_t count);
 
-// One bit for each of `size` members, a sorted list. Indices increase; kRange if one is no member. `out` has the bytes of
-// `size` bits.
+// One bit for each of `size` members, a sorted list. Indices increase; kRange if one is no member. `out` has the bytes
+// of `size` bits.
 template <class Index>
 Status members_write(const Machine& machine, const Index* indices, std::size_t count, const Index* members,
                      std::size_t size, std::uint8_t* out);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kBlock = 16;
 
-// For increasing indices: each one's place is looked for from the place of the one before, a block of members at a time.
+// For increasing indices: each one's place is looked for from the place of the one before on, by blocks of members.
 template <class Index>
 [[gnu::always_inline]] inline Status write_loop(const Index* indices, std::size_t count, const Index* members,
                                                 std::size_t size, std::uint8_t* out) {

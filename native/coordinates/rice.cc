@@ -54,7 +54,7 @@ template <class Index>
   const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
   std::uint64_t next = 0;     // the smallest index the following one may be
   std::uint64_t pending = 0;  // low bits not yet final: fewer than 8 between two indices
-  int filled = 0;
+  unsigned filled = 0;
   std::uint64_t end = 0;      // unary bits used
   std::uint64_t word = 0, ones = 0;  // the unary word in the making, and its number
   std::uint8_t* low = to.low;
@@ -66,10 +66,10 @@ template <class Index>
     const std::uint64_t index = static_cast<std::uint64_t>(indices[i]);
     const std::uint64_t gap = index - next;
     const std::uint64_t place = end + (gap >> bits);
-    if (place / 64 >= whole_words || place < end) break;
+    if (place / 64 >= whole_words) break;
     next = index + 1;
     pending |= (gap & mask) << filled;
-    filled += bits;
+    filled += static_cast<unsigned>(bits);
     store_le(low, pending);
     low += filled / 8;
     pending >>= filled & 56;
@@ -84,7 +84,9 @@ template <class Index>
     const std::uint64_t gap = index - next;
     next = index + 1;
     pending |= (gap & mask) << filled;
-    for (filled += bits; filled >= 8; filled -= 8, pending >>= 8) *low++ = static_cast<std::uint8_t>(pending);
+    for (filled += static_cast<unsigned>(bits); filled >= 8; filled -= 8, pending >>= 8) {
+      *low++ = static_cast<std::uint8_t>(pending);
+    }
     if (gap >> bits >= unary_bits - end) return false;
     end += gap >> bits;
     to.unary[end / 8] |= static_cast<std::uint8_t>(1u << (end % 8));
@@ -105,7 +107,8 @@ struct Source {
 // False if an index lies outside. Looks once for each word of the unary stream, which is often enough: within a word
 // the indices grow by less than 2^47.
 template <class Index>
-[[gnu::always_inline]] inline bool read_loop(Source from, int bits, std::uint64_t units, Index* out, std::size_t count) {
+[[gnu::always_inline]] inline bool read_loop(Source from, int bits, std::uint64_t units, Index* out,
+                                             std::size_t count) {
   const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
   std::size_t done = 0;
   std::uint64_t start = 0;  // where this unary number begins
@@ -136,14 +139,18 @@ struct Loops {
 };
 
 template <class Index>
-Loops<Index> plain_loops() {
-  return {
-      [](const Index* indices, std::size_t count, int first) { return measure_loop(indices, count, first); },
-      [](const Index* indices, std::size_t count, int bits, Streams to) { return write_loop(indices, count, bits, to); },
-      [](Source from, int bits, std::uint64_t units, Index* out, std::size_t count) {
-        return read_loop(from, bits, units, out, count);
-      },
-  };
+Measured measure_plain(const Index* indices, std::size_t count, int first) {
+  return measure_loop(indices, count, first);
+}
+
+template <class Index>
+bool write_plain(const Index* indices, std::size_t count, int bits, Streams to) {
+  return write_loop(indices, count, bits, to);
+}
+
+template <class Index>
+bool read_plain(Source from, int bits, std::uint64_t units, Index* out, std::size_t count) {
+  return read_loop(from, bits, units, out, count);
 }
 
 #if THINWIRE_X86
@@ -151,14 +158,17 @@ template <class Index>
 THINWIRE_AVX2 Measured measure_avx2(const Index* indices, std::size_t count, int first) {
   return measure_loop(indices, count, first);
 }
+
 template <class Index>
 THINWIRE_AVX512 Measured measure_avx512(const Index* indices, std::size_t count, int first) {
   return measure_loop(indices, count, first);
 }
+
 template <class Index>
 THINWIRE_AVX2 bool write_avx2(const Index* indices, std::size_t count, int bits, Streams to) {
   return write_loop(indices, count, bits, to);
 }
+
 template <class Index>
 THINWIRE_AVX2 bool read_avx2(Source from, int bits, std::uint64_t units, Index* out, std::size_t count) {
   return read_loop(from, bits, units, out, count);
@@ -172,7 +182,7 @@ Loops<Index> loops_of(Isa isa) {
   if (isa == Isa::kAvx2) return {measure_avx2<Index>, write_avx2<Index>, read_avx2<Index>};
 #endif
   static_cast<void>(isa);
-  return plain_loops<Index>();
+  return {measure_plain<Index>, write_plain<Index>, read_plain<Index>};
 }
 
 }  // namespace

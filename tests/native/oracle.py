@@ -1,5 +1,6 @@
 """What the kernels should do, written as naively as possible and sharing no code with them."""
 
+import itertools
 import math
 from fractions import Fraction
 from functools import cache
@@ -97,7 +98,7 @@ def codes(values: list[float], levels: Tensor) -> bytes:
     size = 1 if levels.numel() == 2 else 3
     kind = levels.numpy().dtype.type
     exact = [Fraction(level) for level in levels.tolist()]
-    middles = [_rounded((a + b) / 2, kind) for a, b in zip(exact, exact[1:], strict=False)]
+    middles = [_rounded((a + b) / 2, kind) for a, b in itertools.pairwise(exact)]
     text = ""
     for value in values:
         near = sum(abs(value) > middle for middle in middles)

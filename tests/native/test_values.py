@@ -121,14 +121,18 @@ def levelled(draw: st.DrawFn) -> tuple[list[float], list[float]]:
 @each_kernel
 @each_float
 @given(case=levelled())
-def test_codes_name_the_nearest_level(kernel: Kernels, dtype: torch.dtype, case: tuple[list[float], list[float]]) -> None:
+def test_codes_name_the_nearest_level(
+    kernel: Kernels, dtype: torch.dtype, case: tuple[list[float], list[float]]
+) -> None:
     levels, values = torch.tensor(case[0], dtype=dtype), torch.tensor(case[1], dtype=dtype)
     data = coded(kernel, values, levels)
     assert data == oracle.codes(values.tolist(), levels)
     found = kernel.unpack_levels(as_tensor(data), values.numel(), levels)
     assert bits_of(found) == bits_of(oracle.levelled(data, values.numel(), levels))
     # What has once been rounded stays as it is.
-    assert bits_of(kernel.unpack_levels(as_tensor(coded(kernel, found, levels)), values.numel(), levels)) == bits_of(found)
+    assert bits_of(kernel.unpack_levels(as_tensor(coded(kernel, found, levels)), values.numel(), levels)) == bits_of(
+        found
+    )
 
 
 @each_kernel

@@ -16,7 +16,7 @@ Numbers = NDArray[np.float64]
 _ROWS = 2048
 _ROUNDS = 24
 _FAR = 2.0**14
-"""What a level stands for is less than this many times as large, so the difference has few enough digits to be exact."""
+"""What a level stands for is less than this many times as large, so the difference has few enough digits."""
 
 
 def best_levels(values: Tensor, count: int) -> Tensor:
@@ -47,8 +47,8 @@ def best_levels(values: Tensor, count: int) -> Tensor:
 def _sample(magnitudes: Tensor, most: float) -> tuple[Numbers, Numbers]:
     """Some magnitudes, increasing, in parts of the largest, and how many each stands for.
 
-    Of each row of neighbours the largest, for itself, and another one, for the others: few magnitudes may be most of the
-    energy, and none of those must be missed.
+    Of each row of neighbours the largest, for itself, and another one, for the others: few magnitudes may be most of
+    the energy, and none of those must be missed.
     """
     row = -(-magnitudes.numel() // _ROWS)
     table = magnitudes[: magnitudes.numel() // row * row].view(-1, row)
@@ -66,7 +66,7 @@ def _lloyd(sample: Numbers, weights: Numbers, count: int, *, from_zero: bool) ->
     """Each level the mean of what is nearest to it, as far as some rounds get; the lowest perhaps fixed at zero."""
     numbers, sums = (np.append(0.0, np.cumsum(part)) for part in (weights, weights * sample))
     middles = numbers[-1] * (np.arange(count) + 0.5) / count
-    levels = sample[np.searchsorted(numbers, middles).clip(1, sample.size) - 1]
+    levels: Numbers = sample[np.searchsorted(numbers, middles).clip(1, sample.size) - 1]
     edges = np.zeros(0, dtype=np.int64)
     for _ in range(_ROUNDS):
         if from_zero:

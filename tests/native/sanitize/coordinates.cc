@@ -1,5 +1,5 @@
-// Coordinate sections, hostile bytes included, on odd sizes, every buffer exactly as long as it must be. Built with the address and
-// undefined-behaviour sanitizers, which end it at the first byte read or written out of bounds.
+// Coordinate sections, hostile bytes included, on odd sizes, every buffer exactly as long as it must be. Built with the
+// address and undefined-behaviour sanitizers, which end it at the first byte read or written out of bounds.
 
 #include "common.h"
 #include "coordinates/coordinates.h"
@@ -9,7 +9,8 @@ using namespace thinwire;
 namespace {
 
 template <class Index>
-void read_damaged(const Machine& machine, const std::uint8_t* data, std::size_t size, std::size_t units, std::size_t count, bool rice) {
+void read_damaged(const Machine& machine, const std::uint8_t* data, std::size_t size, std::size_t units,
+                  std::size_t count, bool rice) {
   const auto bytes = damage(data, size);
   if (below(4) == 0) count = below(100);
   if (below(4) == 0) units = below(1000);
@@ -26,13 +27,14 @@ void code(const Machine& machine, std::size_t units, std::size_t most = 80) {
   require(plan.status == Status::kOk, "rice_plan");
   auto section = exactly<std::uint8_t>(plan.bytes);
   if (!list.empty()) {
-    require(rice_write(machine, list.data(), list.size(), plan.bits, section.get(), plan.bytes) == Status::kOk, "rice_write");
+    const auto write = rice_write<Index>;
+    require(write(machine, list.data(), list.size(), plan.bits, section.get(), plan.bytes) == Status::kOk, "written");
     auto back = exactly<Index>(list.size());
     require(rice_read(machine, section.get(), plan.bytes, units, back.get(), list.size()) == Status::kOk, "rice_read");
     require(std::equal(list.begin(), list.end(), back.get()), "rice comes back");
     const std::size_t small = below(plan.bytes);
     auto narrow = exactly<std::uint8_t>(small);
-    require(rice_write(machine, list.data(), list.size(), plan.bits, narrow.get(), small) == Status::kSpace, "rice_write fits");
+    require(write(machine, list.data(), list.size(), plan.bits, narrow.get(), small) == Status::kSpace, "no room");
   }
   for (int i = 0; i < 20; ++i) read_damaged<Index>(machine, section.get(), plan.bytes, units, list.size(), true);
   if (units > 5000) return;

@@ -1,5 +1,5 @@
-// Values as bytes and back, and checksums, on odd sizes and at odd addresses, every buffer exactly as long as it must be.
-// Built with the address and undefined-behaviour sanitizers, which end it at the first byte read or written out of bounds.
+// Values as bytes and back, and checksums, on odd sizes and at odd addresses, every buffer exactly as long as it must
+// be. Built with the address and undefined-behaviour sanitizers, which end it at the first byte out of bounds.
 
 #include <cmath>
 
@@ -14,7 +14,8 @@ template <class Float>
 void convert(const Machine& machine, std::size_t n) {
   auto values = exactly<Float>(n);
   for (std::size_t i = 0; i < n; ++i) {
-    values[i] = std::ldexp(static_cast<Float>(static_cast<int>(below(2001)) - 1000), static_cast<int>(below(240)) - 130);
+    const Float digits = static_cast<Float>(static_cast<int>(below(2001)) - 1000);
+    values[i] = std::ldexp(digits, static_cast<int>(below(240)) - 130);
   }
   for (const auto format : {ValueFormat::kF32, ValueFormat::kF64, ValueFormat::kBf16, ValueFormat::kF16,
                             ValueFormat::kInt8}) {
@@ -25,7 +26,8 @@ void convert(const Machine& machine, std::size_t n) {
     auto back = exactly<Float>(n);
     if (format != ValueFormat::kF32 && format != ValueFormat::kF64) {
       pack_values(machine, values.get(), n, format, Float(0.37), bytes.get() + lead);
-      require(unpack_values(machine, bytes.get() + lead, n, format, Float(0.37), back.get()), "packed values are finite");
+      const bool right = unpack_values(machine, bytes.get() + lead, n, format, Float(0.37), back.get());
+      require(right, "packed values are finite");
       auto again = exactly<std::uint8_t>(n * each);
       pack_values(machine, back.get(), n, format, Float(0.37), again.get());
       require(std::equal(again.get(), again.get() + n * each, bytes.get() + lead), "what was read is written alike");
