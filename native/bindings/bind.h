@@ -67,5 +67,6 @@ void bind_machine(nb::module_& m);
 void bind_selection(nb::module_& m);
 void bind_movement(nb::module_& m);
 void bind_coordinates(nb::module_& m);
+void bind_values(nb::module_& m);
 
 }  // namespace thinwire::bindings

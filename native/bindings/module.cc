@@ -41,4 +41,5 @@ NB_MODULE(_native, m) {
   thinwire::bindings::bind_selection(m);
   thinwire::bindings::bind_movement(m);
   thinwire::bindings::bind_coordinates(m);
+  thinwire::bindings::bind_values(m);
 }

@@ -35,27 +35,16 @@ inline std::uint64_t load_le(const std::uint8_t* bytes, std::size_t available) {
   return word;
 }
 
+// A number as eight little-endian bytes.
+inline void store_le(std::uint8_t* bytes, std::uint64_t word) {
+  if constexpr (std::endian::native == std::endian::little) {
+    std::memcpy(bytes, &word, 8);
+  } else {
+    for (int i = 0; i < 8; ++i) bytes[i] = static_cast<std::uint8_t>(word >> (8 * i));
+  }
+}
+
 // Whole bytes that hold `bits` bits.
 constexpr std::size_t bytes_for(std::size_t bits) { return bits / 8 + (bits % 8 != 0); }
-
-// The number of one bits in a byte stream.
-inline std::size_t count_ones(const std::uint8_t* bytes, std::size_t size) {
-  std::size_t ones = 0;
-  for (std::size_t at = 0; at < size; at += 8) ones += std::popcount(load_le(bytes + at, size - at));
-  return ones;
-}
-
-// Calls `visit(position)` for every one bit, lowest first. The caller bounds the number of calls by counting
-// the ones before; a stream that changes meanwhile is the caller's fault but `visit` may still stop it by
-// returning false.
-template <class Visit>
-inline bool for_each_one(const std::uint8_t* bytes, std::size_t size, Visit visit) {
-  for (std::size_t at = 0; at < size; at += 8) {
-    for (std::uint64_t word = load_le(bytes + at, size - at); word != 0; word &= word - 1) {
-      if (!visit(8 * at + static_cast<std::size_t>(std::countr_zero(word)))) return false;
-    }
-  }
-  return true;
-}
 
 }  // namespace thinwire

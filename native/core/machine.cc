@@ -8,7 +8,8 @@ std::vector<Isa> usable_isas() {
   std::vector<Isa> found;
 #if THINWIRE_X86
   const bool bits = __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-                    __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("sse4.2");
+                    __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("sse4.2") &&
+                    __builtin_cpu_supports("pclmul");
   const bool avx2 = bits && __builtin_cpu_supports("avx2");
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");

@@ -5,18 +5,18 @@ checksum, meaning. Nothing is allocated that the agreed size of the tensor does 
 """
 
 import struct
-import zlib
 from dataclasses import dataclass
 from enum import IntEnum
 
 import torch
 from torch import Tensor
 
+from thinwire import kernels
 from thinwire.codecs import BY_NUMBER
 from thinwire.errors import WireError, WireReason
 from thinwire.protocols import Codec
 from thinwire.types import Selection, Turn, ValueFormat, unit_count
-from thinwire.units import is_finite
+from thinwire.value_section import read_values, write_values
 
 MAGIC = b"TWM1"
 VERSION = 1
@@ -67,10 +67,12 @@ def encode(selection: Selection, codec: Codec | None, turn: Turn, *, kind: Kind 
     """
     codec = codec if codec is not None and kind is not Kind.VALUES else BY_NUMBER[0]
     section = codec.write(selection) if kind is not Kind.VALUES else _NOTHING
-    values = _written_values(selection) if kind is not Kind.COORDINATES else _NOTHING
-    out = torch.empty(HEADER.size + section.numel() + values.numel(), dtype=torch.uint8)
-    out[HEADER.size : HEADER.size + section.numel()] = section
-    out[HEADER.size + section.numel() :] = values
+    values_at = HEADER.size + section.numel()
+    size = selection.format.size(selection.values.numel()) if kind is not Kind.COORDINATES else 0
+    out = torch.empty(values_at + size, dtype=torch.uint8)
+    out[HEADER.size : values_at] = section
+    if kind is not Kind.COORDINATES:
+        write_values(selection, out[values_at:])
     numbers = (kind, codec.number, selection.format, selection.width, selection.numel, selection.count)
     turns = (turn.generation, turn.step, turn.group)
     scale = selection.scale if selection.format is ValueFormat.INT8 else 1.0
@@ -84,20 +86,9 @@ def encode(selection: Selection, codec: Codec | None, turn: Turn, *, kind: Kind 
 _NOTHING = torch.empty(0, dtype=torch.uint8)
 
 
-def _written_values(selection: Selection) -> Tensor:
-    """The values in their wire format, as bytes."""
-    values = selection.values.cpu()
-    if selection.format is ValueFormat.INT8:
-        values = torch.round(values / selection.scale)
-    values = values.to(selection.format.dtype).contiguous()
-    # A single element may have any stride, and only one of 1 can be viewed as bytes.
-    return values.as_strided((values.numel(),), (1,)).view(torch.uint8)
-
-
 def _checksum(message: Tensor) -> int:
     """CRC-32 of the message, its own field left out."""
-    raw = message.numpy().data
-    return zlib.crc32(raw[HEADER.size :], zlib.crc32(raw[:_CHECKSUM_AT]))
+    return kernels.crc32(message[HEADER.size :], kernels.crc32(message[:_CHECKSUM_AT]))
 
 
 def decode(
@@ -127,9 +118,16 @@ def decode(
         indices = None if known.is_full else known.indices
     else:
         indices = header.codec.read(body[: header.section], header.count, units)
-    values = _read_values(body[header.section :], header, expected)
-    _check_padding(body[header.section :], indices, header, expected)
-    return Selection(indices, values, expected.numel, expected.width, format=header.format, scale=header.scale)
+    if header.kind is Kind.COORDINATES:
+        read = read_values(_NOTHING, header.format, header.scale, 0, expected.dtype)
+    else:
+        count = header.count * expected.width
+        read = read_values(body[header.section :], header.format, header.scale, count, expected.dtype)
+    _check_padding(read.values, indices, expected)
+    return Selection(
+        indices, read.values, expected.numel, expected.width,
+        format=header.format, scale=header.scale, levels=read.levels,
+    )  # fmt: skip
 
 
 def _read_header(message: Tensor, expected: Expected, wanted: Kind) -> _Header:
@@ -173,32 +171,19 @@ def _check_lengths(length: int, header: _Header, expected: Expected) -> None:
         raise WireError(WireReason.COUNT, f"{header.count} of {units} units")
     if header.kind is Kind.VALUES and header.section:
         raise WireError(WireReason.COORDINATES, "coordinates in a message of values")
-    values = 0 if header.kind is Kind.COORDINATES else header.count * expected.width * header.format.itemsize
+    values = 0 if header.kind is Kind.COORDINATES else header.format.size(header.count * expected.width)
     wanted = HEADER.size + header.section + values
     if length != wanted:
         reason = WireReason.TRUNCATED if length < wanted else WireReason.TRAILING
         raise WireError(reason, f"{length} bytes instead of {wanted}")
 
 
-def _read_values(section: Tensor, header: _Header, expected: Expected) -> Tensor:
-    """The values, in the type they are summed in; all of them finite."""
-    stepped = header.format is ValueFormat.INT8
-    if not 0.0 < header.scale < float("inf") or (header.scale != 1.0 and not stepped):
-        raise WireError(WireReason.VALUE, f"a step of {header.scale}")
-    # A copy: the section may begin at an address that the value type must not have.
-    values = section.clone().view(header.format.dtype).to(expected.dtype)
-    if stepped:
-        values = values * header.scale
-    if not is_finite(values):
-        raise WireError(WireReason.VALUE)
-    return values
-
-
-def _check_padding(section: Tensor, indices: Tensor | None, header: _Header, expected: Expected) -> None:
+def _check_padding(values: Tensor, indices: Tensor | None, expected: Expected) -> None:
     """Where the last unit sticks out of the tensor, nothing may hide in the part that nobody reads."""
-    spare = -expected.numel % expected.width * header.format.itemsize
-    if not spare or not section.numel():
+    spare = -expected.numel % expected.width
+    if not spare or not values.numel():
         return
     has_last = indices is None or int(indices[-1]) == unit_count(expected.numel, expected.width) - 1
-    if has_last and bool(section[-spare:].any()):
+    # As bytes: zeros have signs.
+    if has_last and bool(values[-spare:].view(torch.uint8).any()):
         raise WireError(WireReason.PADDING, "behind the last element")

@@ -21,16 +21,27 @@ class ValueFormat(IntEnum):
     BF16 = 2
     F16 = 3
     INT8 = 4
+    INT4 = 5
+    INT2 = 6
+
+    @property
+    def bits(self) -> int:
+        """Bits of one written value."""
+        return 8 * _DTYPES[self].itemsize if self in _DTYPES else _CODES[self]
+
+    @property
+    def levels(self) -> int:
+        """How many levels a value's magnitude may have, where they travel with the message; 0 where they do not."""
+        return 1 << (_CODES[self] - 1) if self in _CODES else 0
 
     @property
     def dtype(self) -> torch.dtype:
-        """The torch type of the written values."""
-        return _DTYPES[self]
+        """The torch type of the written values; bytes where they are codes of a few bits."""
+        return _DTYPES.get(self, torch.uint8)
 
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one written value."""
-        return self.dtype.itemsize
+    def size(self, values: int) -> int:
+        """Bytes of a section of so many values, a table of levels included."""
+        return (2 * self.levels if values else 0) + -(-values * self.bits // 8)
 
 
 _DTYPES = {
@@ -40,6 +51,7 @@ _DTYPES = {
     ValueFormat.F16: torch.float16,
     ValueFormat.INT8: torch.int8,
 }
+_CODES = {ValueFormat.INT4: 4, ValueFormat.INT2: 2}
 
 
 def index_dtype(units: int) -> torch.dtype:
@@ -72,9 +84,11 @@ class Selection:
         width: Elements of one unit.
         format: How the values are written on the wire.
         scale: For INT8, the value of one step.
+        levels: For INT4 and INT2, the magnitudes that a value may have: of the type of the values, each at least as
+            large as the one before it, exactly representable in bfloat16.
     """
 
-    __slots__ = ("_indices", "format", "numel", "scale", "values", "width")
+    __slots__ = ("_indices", "format", "levels", "numel", "scale", "values", "width")
 
     def __init__(  # noqa: PLR0913 - a record
         self,
@@ -85,6 +99,7 @@ class Selection:
         *,
         format: ValueFormat | None = None,
         scale: float = 1.0,
+        levels: Tensor | None = None,
     ) -> None:
         """Build a selection; ``indices=None`` means every unit, without paying for a list of all numbers."""
         self._indices = indices
@@ -93,6 +108,7 @@ class Selection:
         self.width = width
         self.format = format if format is not None else natural_format(values.dtype)
         self.scale = scale
+        self.levels = levels
 
     @property
     def units(self) -> int:
@@ -124,9 +140,11 @@ class Selection:
         offsets = torch.arange(self.width, device=indices.device)
         return (indices.long().unsqueeze(1) * self.width + offsets).reshape(-1)
 
-    def with_values(self, values: Tensor, *, format: ValueFormat | None = None, scale: float = 1.0) -> "Selection":
+    def with_values(
+        self, values: Tensor, *, format: ValueFormat | None = None, scale: float = 1.0, levels: Tensor | None = None
+    ) -> "Selection":
         """The same units with other values."""
-        return Selection(self._indices, values, self.numel, self.width, format=format, scale=scale)
+        return Selection(self._indices, values, self.numel, self.width, format=format, scale=scale, levels=levels)
 
     def __repr__(self) -> str:
         """Say how many of how many units."""

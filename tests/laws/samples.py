@@ -40,7 +40,7 @@ def samples(table: Table[Any]) -> list[Any]:
 def selectors() -> list[Any]:
     """Every selector, plain and rounded in every way."""
     plain = samples(SELECTORS)
-    return plain + [Rounded(selector, to=to) for selector in plain for to in ("bf16", "f16", "int8")]
+    return plain + [Rounded(selector, to=to) for selector in plain for to in ("bf16", "f16", "int8", "int4", "int2")]
 
 
 @cache

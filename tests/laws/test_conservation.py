@@ -79,12 +79,15 @@ def test_sent_plus_kept_is_what_was_owed(selector, kind, numel, seed, wide, look
         assert torch.equal(total, owed)
 
 
-@pytest.mark.parametrize("to", ["bf16", "f16", "int8"])
+@pytest.mark.parametrize("to", ["bf16", "f16", "int8", "int4", "int2"])
 def test_rounding_keeps_the_rest_and_sends_only_what_the_format_can_write(to):
     owed = gradient("normal", 1000, 0)
     sent = Rounded(TopK(density=0.5), to=to).select(owed)
     assert sent.values.ne(owed[sent.indices.long()]).any(), "nothing was rounded"
-    if to != "int8":
+    if sent.levels is not None:
+        assert set(sent.values.abs().tolist()) <= set(sent.levels.tolist())
+        assert torch.equal(sent.levels.to(torch.bfloat16).to(owed.dtype), sent.levels)
+    elif to != "int8":
         assert torch.equal(sent.values.to(sent.format.dtype).to(owed.dtype), sent.values)
     else:
         steps = sent.values / sent.scale
@@ -98,7 +101,7 @@ def test_f16_saturates_and_keeps_what_is_beyond_its_range():
     assert sent.values.tolist() == [65504.0, -65504.0, 1.0]
 
 
-@pytest.mark.parametrize("to", ["bf16", "f16", "int8"])
+@pytest.mark.parametrize("to", ["bf16", "f16", "int8", "int4", "int2"])
 @pytest.mark.parametrize("width", [torch.float32, torch.float64], ids=str)
 def test_rounding_holds_at_both_ends_of_the_range(to, width):
     """The largest numbers there are, and so small ones that a 127th of them is hardly a number at all."""

@@ -14,7 +14,7 @@ from thinwire.ledger import Ledger
 from thinwire.plans import Plan
 from thinwire.roll_call import SIZE, Record, What
 from thinwire.selectors import TopK
-from thinwire.types import Traffic, Turn, unit_count
+from thinwire.types import Traffic, Turn, ValueFormat, unit_count
 
 NUMEL = 157
 
@@ -79,8 +79,9 @@ def declared(plan: Plan, wire: ThreadWire, sent: int) -> Traffic:
     """What the parts say that this costs, from sizes alone."""
     assert isinstance(wire, Witness)
     roll_call = Traffic(bytes_sent=(wire.world - 1) * SIZE, rounds=1)
-    itemsize = {"int8": 1, "bf16": 2, "f16": 2}.get(getattr(plan.selector, "to", ""), 4)
-    values = unit_count(sent, plan.selector.width) * plan.selector.width * itemsize
+    itemsize = 4  # of sums; what is written may be narrower
+    format = ValueFormat[getattr(plan.selector, "to", "f32").upper()]
+    values = format.size(unit_count(sent, plan.selector.width) * plan.selector.width)
     if plan.exchange.needs_shared:
         payload = values
     elif plan.shares_coordinates:

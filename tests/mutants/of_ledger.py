@@ -294,6 +294,22 @@ OF_LEDGER = (
         tests=(f"{CONSERVATION}test_rounding_holds_at_both_ends_of_the_range[torch.float32-int8]",),
     ),
     Mutant(
+        name="a-level-for-what-is-much-smaller",
+        safeguard="What is far below the lowest level is sent as zero, so that the rest is exact",
+        file="selectors/levels.py",
+        old="    if least < levels[0] / 2:\n",
+        new="    if False:\n",
+        tests=("tests/unit/test_levels.py::test_what_rounding_takes_away_is_exact[8]",),
+    ),
+    Mutant(
+        name="a-level-for-what-is-much-larger",
+        safeguard="No level is so far below what it stands for that the rest is rounded",
+        file="selectors/levels.py",
+        old="max(levels[at] * most, above / _FAR)",
+        new="levels[at] * most",
+        tests=("tests/unit/test_levels.py::test_what_rounding_takes_away_is_exact[8]",),
+    ),
+    Mutant(
         name="the-same-lots-in-every-step",
         safeguard="Lots follow from the step",
         file="agreements/lots.py",

@@ -238,3 +238,87 @@ def test_sections_are_read_from_any_offset(kernel: Kernels) -> None:
         assert kernel.rice_read(message[lead:], 4, 1001).tolist() == indices
         message = as_tensor(b"\xff" * lead + oracle.bitmap(indices, 1001))
         assert kernel.bitmap_read(message[lead:], 4, 1001).tolist() == indices
+
+
+@st.composite
+def memberships(draw: st.DrawFn) -> tuple[list[int], list[int]]:
+    """A sorted list of members, and some of them."""
+    units = draw(st.sampled_from([100, 2**31 - 1, 2**40]))
+    members = sorted(draw(st.sets(st.integers(0, units - 1), max_size=90)))
+    chosen = sorted(draw(st.sets(st.sampled_from(members)))) if members else []
+    return members, chosen
+
+
+@each_kernel
+@given(case=memberships())
+@example(case=([], []))
+@example(case=(list(range(0, 120, 3)), list(range(0, 120, 6))))
+def test_members_are_written_as_their_places_and_come_back(kernel: Kernels, case: tuple[list[int], list[int]]) -> None:
+    members, chosen = case
+    for dtype in (torch.int32, torch.int64):
+        if members and members[-1] > torch.iinfo(dtype).max:
+            continue
+        known = torch.tensor(members, dtype=dtype)
+        data = kernel.bitmap_of_members_write(torch.tensor(chosen, dtype=dtype), known)
+        assert as_bytes(data) == oracle.bitmap([members.index(index) for index in chosen], len(members))
+        found = kernel.bitmap_of_members_read(data, len(chosen), known)
+        assert (found.dtype, found.tolist()) == (dtype, chosen)
+
+
+@each_kernel
+@given(case=memberships(), stranger=st.integers(0, 200))
+def test_an_index_that_is_no_member_is_refused(
+    kernel: Kernels, case: tuple[list[int], list[int]], stranger: int
+) -> None:
+    members, chosen = case
+    if stranger in members:
+        return
+    with pytest.raises(IndexError, match="none of the"):
+        kernel.bitmap_of_members_write(torch.tensor(sorted([*chosen, stranger])), torch.tensor(members))
+
+
+@settings(max_examples=300)
+@given(case=memberships(), data=st.binary(max_size=14), count=st.integers(0, 99))
+def test_any_bytes_are_some_members_or_refused_and_all_agree(
+    case: tuple[list[int], list[int]], data: bytes, count: int
+) -> None:
+    members = torch.tensor(case[0], dtype=torch.int64)
+    found: list[Outcome] = []
+    for name in NAMES:
+        try:
+            indices = kernels.implementation(name).bitmap_of_members_read(as_tensor(data), count, members).tolist()
+            assert len(indices) == count
+            assert set(indices) <= set(case[0])
+            found.append(indices)
+        except WireError as error:
+            found.append(error.reason)
+    assert all(each == found[0] for each in found)
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64], ids=str)
+@pytest.mark.parametrize("density", [0.9, 0.3, 0.05, 0.001])
+def test_long_lists_have_the_same_bytes_everywhere_and_come_back(density: float, dtype: torch.dtype) -> None:
+    """Whole registers and words, where short lists take the careful way to the end."""
+    units = 40_000
+    chosen = torch.rand(units, generator=torch.Generator().manual_seed(int(1000 * density))) < density
+    indices = torch.nonzero(chosen).squeeze(1).to(dtype)
+    members = torch.nonzero(chosen | (torch.arange(units) % 3 == 0)).squeeze(1).to(dtype)
+    reference = kernels.implementation("reference")
+    for kernel in map(kernels.implementation, NAMES):
+        rice, bitmap = kernel.rice_write(indices, units), kernel.bitmap_write(indices, units)
+        mine = kernel.bitmap_of_members_write(indices, members)
+        assert torch.equal(rice, reference.rice_write(indices, units))
+        assert torch.equal(bitmap, reference.bitmap_write(indices, units))
+        assert torch.equal(mine, reference.bitmap_of_members_write(indices, members))
+        narrow = indices.to(torch.int32)
+        assert torch.equal(kernel.rice_read(rice, len(indices), units), narrow)
+        assert torch.equal(kernel.bitmap_read(bitmap, len(indices), units), narrow)
+        assert torch.equal(kernel.bitmap_of_members_read(mine, len(indices), members), indices)
+        # The type of what is read follows the number of units, so this reads the same bytes as wide numbers.
+        assert torch.equal(kernel.rice_read(rice, len(indices), 2**40), indices.to(torch.int64))
+
+
+@each_kernel
+@pytest.mark.parametrize("indices", [[5, 3], [3, 3], [200, 3, 70], [64, 0]])
+def test_a_bitmap_takes_indices_in_any_order(kernel: Kernels, indices: list[int]) -> None:
+    assert as_bytes(kernel.bitmap_write(torch.tensor(indices), 201)) == oracle.bitmap(indices, 201)

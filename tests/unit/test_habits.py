@@ -39,6 +39,7 @@ LAYERS = (
     "debt",
     "protocols",
     "selectors agreements codecs",
+    "value_section",
     "message",
     "exchanges",
     "wire",

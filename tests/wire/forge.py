@@ -26,12 +26,15 @@ NAMES = [name for name, answer in kernels.available().items() if answer == "yes"
 
 each_kernel = pytest.mark.parametrize("kernel", [kernels.implementation(name) for name in NAMES], ids=NAMES)
 
-_FUNCTIONS = ("rice_read", "rice_write", "bitmap_read", "bitmap_write")
+_FUNCTIONS = (
+    "rice_read", "rice_write", "bitmap_read", "bitmap_write",
+    "pack_values", "unpack_values", "pack_levels", "unpack_levels", "crc32",
+)  # fmt: skip
 
 
 @contextlib.contextmanager
 def using(kernel: Kernels) -> Iterator[None]:
-    """Read and write coordinate sections with one implementation of the kernels, whichever is the active one."""
+    """Read and write messages with one implementation of the kernels, whichever is the active one."""
     before = {name: getattr(kernels, name) for name in _FUNCTIONS}
     try:
         for name in _FUNCTIONS:

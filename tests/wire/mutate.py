@@ -245,7 +245,7 @@ def messages(seed: int) -> Stock:
                     written.append(encode(selection, codec, turn, kind=kind).numpy().tobytes())
                     known = selection if kind is Kind.VALUES else None
                     awaited.append(Awaited(_expected(selection, turn), kind, known))
-                    itemsizes.append(0 if kind is Kind.COORDINATES else selection.width * format.itemsize)
+                    itemsizes.append(0 if kind is Kind.COORDINATES else selection.width * format.bits // 8)
     sizes = [struct.calcsize("<" + code) for code in ("4s", *HEADER.format.removeprefix("<4s"))]
     fields = [(sum(sizes[:number]), size) for number, size in enumerate(sizes)]
     return Stock.of(
@@ -269,6 +269,10 @@ def _selection(random: np.random.Generator, format: ValueFormat, codec: Codec) -
     if indices.numel() and int(indices[-1]) == units - 1:
         steps[steps.numel() - (units * width - numel) :] = 0
     scale = float(2.0 ** random.integers(-10, 10)) if format is ValueFormat.INT8 else 1.0
+    if format.levels:
+        levels = torch.from_numpy(np.append(0, np.sort(random.integers(0, 256, size=format.levels - 1)))).to(steps)
+        values = torch.copysign(levels[steps.abs().long() % format.levels], steps)
+        return Selection(None if full else indices, values, numel, width, format=format, levels=levels)
     return Selection(None if full else indices, steps * scale, numel, width, format=format, scale=scale)
 
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 WHOLE, COORDINATES, VALUES = 0, 1, 2
-F32, F64, BF16, F16, INT8 = 0, 1, 2, 3, 4
+F32, F64, BF16, F16, INT8, INT4, INT2 = 0, 1, 2, 3, 4, 5, 6
 ITEMSIZE = {F32: 4, F64: 8, BF16: 2, F16: 2, INT8: 1}
+CODES = {INT4: 4, INT2: 2}
+"""Bits of a code."""
 SHAPES = {F32: (8, 23), F64: (11, 52), BF16: (8, 7), F16: (5, 10)}
 """Exponent bits and fraction bits of the binary formats."""
 
@@ -55,7 +57,7 @@ class _Header:
 
 
 def read_message(data: bytes, agreed: Agreed) -> Said:
-    """Steps 1 to 17 of the page."""
+    """Steps 1 to 18 of the page."""
     header = _header(data, agreed)
     units = -(-agreed.numel // agreed.width)
     body = data[60:]
@@ -68,7 +70,7 @@ def read_message(data: bytes, agreed: Agreed) -> Said:
     values = _values(body[header.section :], header, agreed)
     if header.kind != COORDINATES and indices and indices[-1] == units - 1:
         beyond = units * agreed.width - agreed.numel
-        must(not any(data[len(data) - beyond * ITEMSIZE[header.format] :]), "PADDING")
+        must(not any(values[len(values) - beyond :]), "PADDING")
     return Said(tuple(indices), tuple(values))
 
 
@@ -105,15 +107,22 @@ def _header(data: bytes, agreed: Agreed) -> _Header:
     )  # fmt: skip
     must(header.codec <= 3 and header.kind == agreed.kind, "CODEC")
     must(header.kind != VALUES or header.codec == 0, "CODEC")
-    must(header.format <= 4 and (header.format != F64 or agreed.double), "FORMAT")
+    must(header.format <= 6 and (header.format != F64 or agreed.double), "FORMAT")
     must((header.numel, header.width) == (agreed.numel, agreed.width), "SHAPE")
     must(header.turn == (agreed.generation, agreed.step, agreed.group), "TURN")
     must(header.count <= -(-agreed.numel // agreed.width), "COUNT")
     must(header.kind != VALUES or header.section == 0, "COORDINATES")
-    values = 0 if header.kind == COORDINATES else header.count * header.width * ITEMSIZE[header.format]
+    values = 0 if header.kind == COORDINATES else _size(header.format, header.count * header.width)
     must(len(data) >= 60 + header.section + values, "TRUNCATED")
     must(len(data) <= 60 + header.section + values, "TRAILING")
     return header
+
+
+def _size(format: int, values: int) -> int:
+    if format not in CODES:
+        return values * ITEMSIZE[format]
+    table = 2 * 2 ** (CODES[format] - 1)
+    return table + (values * CODES[format] + 7) // 8 if values else 0
 
 
 def _coordinates(section: bytes, codec: int, count: int, units: int) -> list[int]:
@@ -181,8 +190,11 @@ def _values(section: bytes, header: _Header, agreed: Agreed) -> list[int]:
     scale = exact(header.scale, F32)
     if scale is None or scale <= 0 or (scale != 1 and header.format != INT8):
         raise Refused("VALUE")
-    size = ITEMSIZE[header.format]
     target = F64 if agreed.double else F32
+    if header.format in CODES:
+        count = 0 if header.kind == COORDINATES else header.count * header.width
+        return _levelled(section, CODES[header.format], count, target)
+    size = ITEMSIZE[header.format]
     values = []
     for at in range(0, len(section), size):
         pattern = number(section, at, size)
@@ -191,6 +203,25 @@ def _values(section: bytes, header: _Header, agreed: Agreed) -> list[int]:
         else:
             values.append(_converted(pattern, header.format, target))
         must(exact(values[-1], target) is not None, "VALUE")
+    return values
+
+
+def _levelled(section: bytes, bits: int, count: int, target: int) -> list[int]:
+    if count == 0:
+        return []
+    number_of_levels = 2 ** (bits - 1)
+    levels = [number(section, 2 * level, 2) for level in range(number_of_levels)]
+    for level in range(number_of_levels):
+        must(levels[level] < 0x7F80, "VALUE")
+        must(level == 0 or levels[level - 1] <= levels[level], "VALUE")
+    codes = _bits(section[2 * number_of_levels :])
+    must(1 not in codes[count * bits :], "PADDING")
+    values = []
+    for at in range(count):
+        code = codes[at * bits : (at + 1) * bits]
+        level = sum(code[place] * 2**place for place in range(bits - 1))
+        magnitude = _converted(levels[level], BF16, target)
+        values.append(magnitude | code[bits - 1] << sum(SHAPES[target]))
     return values
 
 

@@ -53,15 +53,36 @@ def selections(draw: st.DrawFn, *, full: bool = False, max_numel: int = 150) -> 
         chosen = sorted(draw(st.sets(st.integers(0, units - 1), max_size=most))) if units else []
     format = draw(st.sampled_from(list(ValueFormat)))
     dtype = torch.float64 if format is ValueFormat.F64 else draw(st.sampled_from([torch.float32, torch.float64]))
-    scale, values = _values(draw, format, len(chosen) * width, dtype)
-    if chosen and chosen[-1] == units - 1:
-        values[values.numel() - (units * width - numel) :] = 0.0
+    spare = units * width - numel if chosen and chosen[-1] == units - 1 else 0
+    levels = _levels(draw, format, dtype, from_zero=spare > 0)
+    scale, values = _values(draw, format, len(chosen) * width, dtype, levels)
+    if spare:
+        values[values.numel() - spare :] = 0.0
     indices = torch.tensor(chosen, dtype=index_dtype(units))
     every_unit = len(chosen) == units and draw(st.booleans())
-    return Selection(None if every_unit else indices, values, numel, width, format=format, scale=scale)
+    return Selection(
+        None if every_unit else indices, values, numel, width, format=format, scale=scale,
+        levels=levels if values.numel() else None,
+    )  # fmt: skip
 
 
-def _values(draw: st.DrawFn, format: ValueFormat, size: int, dtype: torch.dtype) -> tuple[float, Tensor]:
+def _levels(draw: st.DrawFn, format: ValueFormat, dtype: torch.dtype, *, from_zero: bool) -> Tensor | None:
+    """Any magnitudes of bfloat16, the same one twice included."""
+    if not format.levels:
+        return None
+    patterns = sorted(draw(st.lists(st.integers(0, 0x7F7F), min_size=format.levels, max_size=format.levels)))
+    if from_zero:
+        patterns[0] = 0
+    return torch.tensor(patterns, dtype=torch.int16).view(torch.bfloat16).to(dtype)
+
+
+def _values(
+    draw: st.DrawFn, format: ValueFormat, size: int, dtype: torch.dtype, levels: Tensor | None
+) -> tuple[float, Tensor]:
+    if levels is not None:
+        codes = draw(st.lists(st.integers(0, 2 * levels.numel() - 1), min_size=min(size, 24), max_size=min(size, 24)))
+        drawn_values = torch.cat([levels, -levels])[torch.tensor(codes, dtype=torch.int64)]
+        return 1.0, drawn_values.repeat(size // 24 + 1)[:size].clone()
     if format is not ValueFormat.INT8:
         # Drawing long lists is slow; what matters are the patterns, so a short list is repeated.
         drawn = draw(value_lists(format, min(size, 24)))

@@ -168,6 +168,30 @@ GOLDEN = [
         "01810003 ",
     ),
     Golden(
+        "int4",
+        SOME.with_values(
+            numbers(0.5, -64, -0.0, 3), format=ValueFormat.INT4, levels=numbers(0, 0.5, 1, 1.5, 2, 3, 4, 64)
+        ),
+        Delta(),
+        "54574d31 01 00 03 05 01000000 3200000000000000 "
+        "0400000000000000 0400000000000000 0000803f "
+        "05000000 0600000000000000 07000000 2516e6e8 "
+        "03ad0a55 "
+        "0000003f803fc03f0040404080408042 f158 ",
+    ),
+    Golden(
+        "int2",
+        Selection(units(5, 19, 30, 44, 49), numbers(2.5, -2.5, 4, -4, 2.5), 50).with_values(
+            numbers(2.5, -2.5, 4, -4, 2.5), format=ValueFormat.INT2, levels=numbers(2.5, 4)
+        ),
+        IndexValue(),
+        "54574d31 01 00 01 06 01000000 3200000000000000 "
+        "0500000000000000 1400000000000000 0000803f "
+        "05000000 0600000000000000 07000000 103996cc "
+        "05000000130000001e0000002c00000031000000 "
+        "20408040 d800 ",
+    ),
+    Golden(
         "units of four",
         Selection(units(0, 2), numbers(1, 2, 3, 4, 5, 6, 0, 0), 10, 4),
         Bitmap(),
@@ -230,6 +254,8 @@ def test_numbers_are_given_out_for_ever() -> None:
     assert {number: type(codec).__name__ for number, codec in BY_NUMBER.items()} == {
         0: "Dense", 1: "IndexValue", 2: "Bitmap", 3: "Delta",
     }  # fmt: skip
-    assert {int(format): format.name for format in ValueFormat} == {0: "F32", 1: "F64", 2: "BF16", 3: "F16", 4: "INT8"}
+    assert {int(format): format.name for format in ValueFormat} == {
+        0: "F32", 1: "F64", 2: "BF16", 3: "F16", 4: "INT8", 5: "INT4", 6: "INT2",
+    }  # fmt: skip
     assert {int(kind): kind.name for kind in Kind} == {0: "WHOLE", 1: "COORDINATES", 2: "VALUES"}
     assert {int(what): what.name for what in What} == {0: "GROUP", 1: "VOTE", 2: "FLUSH", 3: "ROWS", 4: "BYSTANDER"}

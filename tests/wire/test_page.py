@@ -132,10 +132,8 @@ def test_fields_of_a_record_lie_where_the_page_says() -> None:
 def test_the_page_has_every_number() -> None:
     kinds = numbered("number", "kind", "coordinate section", "value section", "used for")
     assert {number: row[0] for number, row in kinds.items()} == {int(kind): kind.name for kind in Kind}
-    formats = numbered("number", "format", "bytes", "a value")
-    assert {n: (row[0], int(row[1])) for n, row in formats.items()} == {
-        int(f): (f.name, f.itemsize) for f in ValueFormat
-    }
+    formats = numbered("number", "format", "bits", "a value")
+    assert {n: (row[0], int(row[1])) for n, row in formats.items()} == {int(f): (f.name, f.bits) for f in ValueFormat}
     codecs = numbered("number", "codec", "coordinate section")
     assert {n: row[0] for n, row in codecs.items()} == {n: type(codec).__name__ for n, codec in BY_NUMBER.items()}
     purposes = numbered("number", "purpose", "the exchange")

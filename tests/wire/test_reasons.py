@@ -46,6 +46,11 @@ FULL = INDEXED.but(codec=DENSE, coordinates=b"", count=10, values=f32(*range(10)
 LETTER = INDEXED.but(kind=plain.COORDINATES, values=b"")
 ANSWER = INDEXED.but(kind=plain.VALUES, codec=DENSE, coordinates=b"")
 STEPS = INDEXED.but(format=plain.INT8, values=bytes([1, 0xFE, 3]), scale=0.5)
+# Two levels, 0.5 and 3: codes 1, 2 and 0, hence 3, -0.5 and 0.5. And eight levels.
+PAIR = bytes([0, 0x3F, 0x40, 0x40])
+CODED = INDEXED.but(format=plain.INT2, values=PAIR + bytes([0b001001]))
+EIGHT = struct.pack("<8H", 0, 0x3F00, 0x3F80, 0x3F80, 0x4000, 0x4040, 0x4080, 0x4280)
+FOURS = INDEXED.but(format=plain.INT4, values=EIGHT + bytes([0x9F, 0x02]))
 
 PLAIN = Reader()
 HEARS = Reader(kind=Kind.COORDINATES)
@@ -110,7 +115,7 @@ CASES = [
     Case("a whole message where coordinates were awaited", R.CODEC, INDEXED.data, HEARS),
     Case("a whole message where values were awaited", R.CODEC, INDEXED.data, KNOWS),
     Case("values by a codec", R.CODEC, ANSWER.but(codec=DELTA).data, KNOWS),
-    Case("format 5", R.FORMAT, INDEXED.but(format=5).data),
+    Case("format 7", R.FORMAT, INDEXED.but(format=7).data),
     Case("format 255", R.FORMAT, INDEXED.but(format=255).data),
     Case("float64 for sums in float32", R.FORMAT, INDEXED.but(format=plain.F64, values=f64(1, 2, 3)).data),
     Case("another number of elements", R.SHAPE, INDEXED.but(numel=11).data),
@@ -199,6 +204,24 @@ CASES = [
     Case("an infinite step", R.VALUE, STEPS.but(scale=math.inf).data),
     Case("steps that add up to infinity", R.VALUE, STEPS.but(scale=2.0**127, values=bytes([1, 2, 3])).data),
     Case("an infinite step of coordinates", R.VALUE, LETTER.but(format=plain.INT8, scale=math.inf).data, HEARS),
+    Case("a step where there are levels", R.VALUE, CODED.but(scale=0.5).data),
+    Case("levels that fall", R.VALUE, CODED.but(values=PAIR[2:] + PAIR[:2] + bytes([1])).data),
+    Case("an infinite level", R.VALUE, CODED.but(values=PAIR[:2] + bytes([0x80, 0x7F, 1])).data),
+    Case("a level that is not a number", R.VALUE, CODED.but(values=PAIR[:2] + bytes([0xC0, 0x7F, 1])).data),
+    Case("a negative level", R.VALUE, CODED.but(values=PAIR[:2] + bytes([0x40, 0xC0, 1])).data),
+    Case("a level of minus zero", R.VALUE, CODED.but(values=bytes([0, 0x80]) + PAIR[2:] + bytes([1])).data),
+    Case("one of eight levels that falls", R.VALUE, FOURS.but(values=EIGHT[:12] + EIGHT[:4] + bytes(2)).data),
+    Case("bits behind the last code of two bits", R.PADDING, CODED.but(values=PAIR + bytes([0b1001001])).data),
+    Case("bits behind the last code of four bits", R.PADDING, FOURS.but(values=EIGHT + bytes([0x9F, 0x12])).data),
+    Case("a level where there must be zeros", R.PADDING,
+         LAST_UNIT.but(format=plain.INT2, values=PAIR + bytes(2)).data, WIDE),
+    Case("a sign where there must be zeros", R.PADDING,
+         LAST_UNIT.but(format=plain.INT2, values=bytes(2) + PAIR[2:] + bytes([0, 0x80])).data, WIDE),
+    Case("minus zero where there must be zeros", R.PADDING,
+         LAST_UNIT.but(values=f32(1, 2, 3, 4, 5, 6, 0, -0.0)).data, WIDE),
+    Case("a code too few", R.TRUNCATED, CODED.but(values=PAIR).data),
+    Case("levels without values", R.TRAILING,
+         CODED.but(count=0, coordinates=b"", values=PAIR).data),
     Case("a step where there are none", R.VALUE, INDEXED.but(scale=0.5).data),
 ]  # fmt: skip
 
@@ -234,6 +257,10 @@ def test_the_plain_reader_has_the_same_reason(case: Case) -> None:
         pytest.param(LETTER, HEARS, id="coordinates"),
         pytest.param(ANSWER, KNOWS, id="values"),
         pytest.param(STEPS, PLAIN, id="int8"),
+        pytest.param(CODED, PLAIN, id="int2"),
+        pytest.param(CODED, EXACT, id="int2, summed in float64"),
+        pytest.param(FOURS, PLAIN, id="int4"),
+        pytest.param(FOURS, EXACT, id="int4, summed in float64"),
         pytest.param(STEPS, EXACT, id="int8, summed in float64"),
         pytest.param(INDEXED, EXACT, id="float32, summed in float64"),
         pytest.param(LAST_UNIT, WIDE, id="short last unit"),
@@ -268,7 +295,9 @@ def test_a_value_that_is_not_finite_is_found_wherever_it_is(size: int, value: fl
 
 @each_kernel
 @pytest.mark.parametrize(
-    "forged", [INDEXED, MAPPED, DELTAS, FULL, STEPS], ids=["index", "bitmap", "delta", "dense", "int8"]
+    "forged",
+    [INDEXED, MAPPED, DELTAS, FULL, STEPS, CODED, FOURS],
+    ids=["index", "bitmap", "delta", "dense", "int8", "int2", "int4"],
 )
 def test_no_flipped_bit_and_no_lost_or_added_byte_goes_unnoticed(kernel: Kernels, forged: Forged) -> None:
     """All of them, one after the other, and all pairs of neighbouring bits: without repairing the checksum."""

@@ -45,6 +45,9 @@ def same_values(found: Selection, wanted: Selection) -> None:
     plain = wanted.values.clone(memory_format=torch.contiguous_format)
     assert torch.equal(found.values.view(torch.uint8), plain.view(torch.uint8))
     assert (found.format, found.scale) == (wanted.format, wanted.scale)
+    assert (found.levels is None) == (wanted.levels is None)
+    if found.levels is not None and wanted.levels is not None:
+        assert found.levels.tolist() == wanted.levels.tolist()
 
 
 def check(selection: Selection, codec: Codec) -> None:
@@ -90,14 +93,20 @@ def test_selections_of_enormous_tensors_come_back(kernel: Kernels, name: str, se
 @pytest.mark.parametrize("width", [1, 4])
 def test_awkward_values_come_back(kernel: Kernels, codec: Codec, format: ValueFormat, width: int) -> None:
     """Every bit pattern of the narrow formats, and the ends of the wide ones, in a tensor with a short last unit."""
+    levels = None
     if format is ValueFormat.INT8:
         scale = float(torch.tensor(0.37))
         values = torch.arange(-128, 128).float() * scale
+    elif format.levels:
+        scale = 1.0
+        levels = torch.tensor([0.0, 2.0**-133, 2.0**-126, 0.75, 1.0, 1.0, 3.0, 2.0**127])[-format.levels :].clone()
+        levels[0] = 0.0
+        values = torch.cat([levels, -levels, levels.flip(0), levels[:1]])
     else:
         scale = 1.0
-        whole = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[format.itemsize]
+        whole = {8: torch.int8, 16: torch.int16, 32: torch.int32, 64: torch.int64}[format.bits]
         limits = torch.iinfo(whole)
-        step = max(1, 2 ** (8 * format.itemsize - 16))
+        step = max(1, 2 ** (format.bits - 16))
         patterns = torch.arange(limits.min, limits.max - step + 1, step, dtype=torch.int64)
         near = torch.cat([patterns, patterns + 1, patterns - 1]) if step > 1 else patterns
         raw = near.clamp(limits.min, limits.max).to(whole).view(format.dtype)
@@ -106,7 +115,7 @@ def test_awkward_values_come_back(kernel: Kernels, codec: Codec, format: ValueFo
     numel = values.numel()
     padded = torch.cat([values, torch.zeros(-numel % width, dtype=values.dtype)])
     with using(kernel):
-        check(Selection(None, padded, numel, width, format=format, scale=scale), codec)
+        check(Selection(None, padded, numel, width, format=format, scale=scale, levels=levels), codec)
 
 
 @pytest.mark.parametrize("value", [2.0**512, -1.7976931348623157e308])

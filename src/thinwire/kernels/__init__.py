@@ -20,8 +20,11 @@ __all__ = [
     "active",
     "at_least",
     "available",
+    "bitmap_of_members_read",
+    "bitmap_of_members_write",
     "bitmap_read",
     "bitmap_write",
+    "crc32",
     "dense_mean_",
     "energy",
     "gather",
@@ -30,6 +33,8 @@ __all__ = [
     "merge_sum",
     "multisplit",
     "owner_of",
+    "pack_levels",
+    "pack_values",
     "place_of",
     "rice_read",
     "rice_write",
@@ -39,6 +44,8 @@ __all__ = [
     "take_at",
     "take_top_k",
     "top_k",
+    "unpack_levels",
+    "unpack_values",
 ]
 
 ENVIRONMENT = "THINWIRE_KERNELS"
@@ -134,3 +141,10 @@ rice_write = _kernels.rice_write
 rice_read = _kernels.rice_read
 bitmap_write = _kernels.bitmap_write
 bitmap_read = _kernels.bitmap_read
+bitmap_of_members_write = _kernels.bitmap_of_members_write
+bitmap_of_members_read = _kernels.bitmap_of_members_read
+pack_values = _kernels.pack_values
+unpack_values = _kernels.unpack_values
+pack_levels = _kernels.pack_levels
+unpack_levels = _kernels.unpack_levels
+crc32 = _kernels.crc32

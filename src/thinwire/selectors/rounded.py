@@ -5,13 +5,21 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from thinwire import kernels
 from thinwire.debt import Debt
 from thinwire.errors import PlanError
 from thinwire.protocols import Selector
 from thinwire.registry import unknown
+from thinwire.selectors.levels import best_levels
 from thinwire.types import Selection, ValueFormat
 
-_FORMATS = {"bf16": ValueFormat.BF16, "f16": ValueFormat.F16, "int8": ValueFormat.INT8}
+_FORMATS = {
+    "bf16": ValueFormat.BF16,
+    "f16": ValueFormat.F16,
+    "int8": ValueFormat.INT8,
+    "int4": ValueFormat.INT4,
+    "int2": ValueFormat.INT2,
+}
 
 
 @dataclass(frozen=True)
@@ -20,8 +28,9 @@ class Rounded(Selector):
 
     Args:
         selector: Who chooses the units.
-        to: ``"bf16"`` (range of float32, 8 bits of precision), ``"f16"`` (11 bits, saturates at 65504) or
-            ``"int8"`` (one scale for each message, 127 steps of either sign).
+        to: ``"bf16"`` (range of float32, 8 bits of precision), ``"f16"`` (11 bits, saturates at 65504), ``"int8"``
+            (one scale for each message, 127 steps of either sign), ``"int4"`` or ``"int2"`` (a sign and one of 8 or 2
+            magnitudes, chosen anew for each message).
     """
 
     selector: Selector
@@ -78,9 +87,21 @@ def rounded(selection: Selection, format: ValueFormat) -> Selection:
     exact = selection.values
     if format is ValueFormat.INT8:
         return _stepped(selection)
+    if format.levels:
+        return _levelled(selection, format)
     limit = torch.finfo(format.dtype).max
     nearest = exact.clamp(-limit, limit).to(format.dtype).to(exact.dtype)
     return selection.with_values(nearest, format=format)
+
+
+def _levelled(selection: Selection, format: ValueFormat) -> Selection:
+    """The nearest of a few levels, with the sign; what is beyond the largest becomes the largest."""
+    exact = selection.values
+    levels = best_levels(exact, format.levels)
+    codes = torch.empty(-(-exact.numel() * format.bits // 8), dtype=torch.uint8)
+    kernels.pack_levels(exact, levels, out=codes)
+    nearest = kernels.unpack_levels(codes, exact.numel(), levels).to(exact.device)
+    return selection.with_values(nearest, format=format, levels=levels)
 
 
 def _stepped(selection: Selection) -> Selection:

@@ -73,3 +73,29 @@ class NativeCoordinates(OnMachine, CoordinateKernels):
         out = torch.empty(count, dtype=index_dtype(units))
         check(_native.bitmap_read(self.machine, data, units, out), f"a bitmap of {count} indices below {units}")
         return out
+
+    def bitmap_of_members_write(self, indices: Tensor, members: Tensor) -> Tensor:
+        """One bit for each member of a list that both sides know: the hash bitmap of Zen.
+
+        Raises:
+            IndexError: An index is no member.
+        """
+        if not fits(members, INDICES) or not fits(indices, (members.dtype,)):
+            return super().bitmap_of_members_write(indices, members)
+        out = torch.empty(-(-members.numel() // 8), dtype=torch.uint8)
+        if _native.members_write(self.machine, indices, members, out) != OK:
+            raise IndexError(f"an index to be written is none of the {members.numel()} members")
+        return out
+
+    def bitmap_of_members_read(self, data: Tensor, count: int, members: Tensor) -> Tensor:
+        """Read what `bitmap_of_members_write` wrote.
+
+        Raises:
+            WireError: COORDINATES or PADDING.
+        """
+        known = members.numel()
+        if not 0 <= count <= known or not fits(data, (torch.uint8,)) or not fits(members, INDICES):
+            return super().bitmap_of_members_read(data, count, members)
+        out = torch.empty(count, dtype=members.dtype)
+        check(_native.members_read(self.machine, data, members, out), f"a bitmap of {count} of {known} members")
+        return out

@@ -91,6 +91,34 @@ class CoordinateKernels:
             raise WireError(WireReason.COORDINATES, f"{positions.size} bits set for {count} indices")
         return torch.from_numpy(positions).to(index_dtype(units))
 
+    def bitmap_of_members_write(self, indices: Tensor, members: Tensor) -> Tensor:
+        """One bit for each member of a list that both sides know: the hash bitmap of Zen.
+
+        Args:
+            indices: Increasing, each one a member.
+            members: Increasing; for Zen, the units that one owner has.
+
+        Returns:
+            The bits, that of the first member lowest.
+
+        Raises:
+            IndexError: An index is no member.
+        """
+        indices, members = indices.cpu(), members.cpu()
+        places = torch.searchsorted(members, indices)
+        inside = bool((places < members.numel()).all())
+        if not inside or not torch.equal(members[places], indices.to(members.dtype)):
+            raise IndexError(f"an index to be written is none of the {members.numel()} members")
+        return self.bitmap_write(places, members.numel())
+
+    def bitmap_of_members_read(self, data: Tensor, count: int, members: Tensor) -> Tensor:
+        """Read what `bitmap_of_members_write` wrote.
+
+        Raises:
+            WireError: COORDINATES or PADDING.
+        """
+        return members.cpu()[self.bitmap_read(data, count, members.numel()).long()]
+
 
 def best_rice_bits(gaps: NDArray[np.int64]) -> int:
     """The Rice parameter with the fewest total bits; the cost is convex in it, so the first rise ends the search."""
