@@ -20,13 +20,24 @@ __all__ = [
     "available",
     "bitmap_read",
     "bitmap_write",
+    "corrected_threshold",
+    "count_at_least",
     "energy",
+    "gaussian_threshold",
     "implementation",
+    "importance",
+    "importance_at_least",
+    "moments",
     "rice_read",
     "rice_write",
+    "sampled_spectrum",
+    "sampled_threshold",
     "scatter_add_",
+    "spectrum",
+    "strength",
     "take_top_k",
     "top_k",
+    "top_k_segments",
 ]
 
 ENVIRONMENT = "THINWIRE_KERNELS"
@@ -107,6 +118,17 @@ energy = _kernels.energy
 top_k = _kernels.top_k
 take_top_k = _kernels.take_top_k
 at_least = _kernels.at_least
+count_at_least = _kernels.count_at_least
+spectrum = _kernels.spectrum
+sampled_spectrum = _kernels.sampled_spectrum
+moments = _kernels.moments
+gaussian_threshold = _kernels.gaussian_threshold
+sampled_threshold = _kernels.sampled_threshold
+corrected_threshold = _kernels.corrected_threshold
+importance = _kernels.importance
+importance_at_least = _kernels.importance_at_least
+strength = _kernels.strength
+top_k_segments = _kernels.top_k_segments
 scatter_add_ = _kernels.scatter_add_
 rice_write = _kernels.rice_write
 rice_read = _kernels.rice_read

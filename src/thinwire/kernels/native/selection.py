@@ -19,11 +19,3 @@ class NativeSelection(OnMachine, SelectionKernels):
         out = torch.empty(k, dtype=index_dtype(values.numel()))
         _native.top_k(self.machine, values, out)
         return out
-
-    def at_least(self, values: Tensor, threshold: float) -> Tensor:
-        """The indices of all magnitudes that are not below ``threshold``, increasing."""
-        if not fits(values, FLOATS):
-            return super().at_least(values, threshold)
-        out = torch.empty(_native.count_at_least(self.machine, values, threshold), dtype=index_dtype(values.numel()))
-        _native.at_least(self.machine, values, threshold, out)
-        return out

@@ -3,9 +3,10 @@
 from thinwire.kernels.reference.coordinates import CoordinateKernels
 from thinwire.kernels.reference.movement import MovementKernels
 from thinwire.kernels.reference.selection import SelectionKernels
+from thinwire.kernels.reference.statistics import StatisticsKernels
 
 __all__ = ["Reference"]
 
 
-class Reference(SelectionKernels, MovementKernels, CoordinateKernels):
+class Reference(StatisticsKernels, SelectionKernels, MovementKernels, CoordinateKernels):
     """Every kernel, slowly, everywhere. The other implementations inherit from it what they cannot do faster."""
