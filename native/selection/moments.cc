@@ -11,6 +11,10 @@
 #include "selection/statistics.h"
 #include "selection/sums.h"
 
+#if THINWIRE_X86
+#include <immintrin.h>
+#endif
+
 namespace thinwire {
 namespace {
 
@@ -28,7 +32,23 @@ struct Wide {
   using Narrow = typename Vector<Float, kWidth * sizeof(Float)>::Type;
   using Bits = typename Vector<Magnitude<Float>, kWidth * sizeof(Float)>::Type;
   using Double = typename Vector<double, kBytes>::Type;
+  using DoubleBits = typename Vector<std::int64_t, kBytes>::Type;
 };
+
+// By address, as a function without the instruction set of a vector cannot take or return it.
+template <class Double, class Float>
+THINWIRE_ALWAYS void widen(const Float* from, Double& to) {
+  typename Vector<Float, sizeof(Double) / sizeof(double) * sizeof(Float)>::Type narrow;
+  std::memcpy(&narrow, from, sizeof narrow);
+  to = __builtin_convertvector(narrow, Double);
+}
+
+#if THINWIRE_X86
+// The compiler makes two halves of it and puts them together.
+THINWIRE_AVX512 inline void widen(const float* from, Wide<float, 64>::Double& to) {
+  to = _mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(from));
+}
+#endif
 
 // One tile whose length is a multiple of kLanes. kGroup lanes at a time, as many as there are registers for.
 template <class Float, std::size_t kBytes, std::size_t kGroup>
@@ -40,9 +60,8 @@ THINWIRE_ALWAYS void square_lanes(const Float* values, std::size_t n, double* la
     for (std::size_t row = group; row < n; row += kLanes) {
 #pragma GCC unroll 16
       for (std::size_t i = 0; i < kEach; ++i) {
-        typename W::Narrow narrow;
-        std::memcpy(&narrow, values + row + i * W::kWidth, sizeof narrow);
-        const auto wide = __builtin_convertvector(narrow, typename W::Double);
+        typename W::Double wide;
+        widen(values + row + i * W::kWidth, wide);
         sums[i] += wide * wide;
       }
     }
@@ -61,23 +80,21 @@ THINWIRE_ALWAYS void moment_lanes(const Float* values, std::size_t n, MomentLane
   using W = Wide<Float, kBytes>;
   constexpr std::size_t kEach = kGroup / W::kWidth;
   constexpr auto kUnsign = static_cast<Magnitude<Float>>(~(std::uint64_t{1} << kMagnitudeBits<Float>));
+  constexpr std::int64_t kUnsignDouble = ~(std::int64_t{1} << 63);
   typename W::Bits largest[kEach] = {};
   for (std::size_t group = 0; group < kLanes; group += kGroup) {
     typename W::Double sums[kEach] = {}, magnitudes[kEach] = {}, squares[kEach] = {};
     for (std::size_t row = group; row < n; row += kLanes) {
 #pragma GCC unroll 16
       for (std::size_t i = 0; i < kEach; ++i) {
-        typename W::Narrow narrow;
-        std::memcpy(&narrow, values + row + i * W::kWidth, sizeof narrow);
         typename W::Bits bits;
-        std::memcpy(&bits, &narrow, sizeof bits);
+        std::memcpy(&bits, values + row + i * W::kWidth, sizeof bits);
         bits &= kUnsign;
         largest[i] = bits > largest[i] ? bits : largest[i];
-        typename W::Narrow unsigned_narrow;
-        std::memcpy(&unsigned_narrow, &bits, sizeof bits);
-        const auto wide = __builtin_convertvector(narrow, typename W::Double);
+        typename W::Double wide;
+        widen(values + row + i * W::kWidth, wide);
         sums[i] += wide;
-        magnitudes[i] += __builtin_convertvector(unsigned_narrow, typename W::Double);
+        magnitudes[i] += (typename W::Double)((typename W::DoubleBits)wide & kUnsignDouble);
         squares[i] += wide * wide;
       }
     }

@@ -1,14 +1,14 @@
-// Top-k of many segments. Short ones are selected in working memory that is set up once; long ones are vectors of their
-// own.
+// Top-k of many segments. Short ones lie in the cache, where counting again and again is so fast that their thresholds
+// are found by bisection, without a sample or a histogram; long ones are vectors of their own.
 
 #include <algorithm>
-#include <array>
-#include <functional>
+#include <bit>
 #include <vector>
 
 #include "core/bits.h"
 #include "core/pool.h"
 #include "core/scratch.h"
+#include "selection/filters.h"
 #include "selection/selection.h"
 #include "selection/statistics.h"
 
@@ -16,46 +16,48 @@ namespace thinwire {
 namespace {
 
 constexpr std::size_t kShort = std::size_t{1} << 15;
-constexpr std::size_t kFew = 48;  // so few are sorted out at once
 constexpr std::size_t kGrain = std::size_t{1} << 16;
 
-struct OfMagnitudes;
+struct OfPlaces;
 
-// The k-th largest of n magnitudes, eight bits at a time; destroys them.
-template <class Bits>
-Bits kth_largest(Bits* magnitudes, std::size_t n, std::size_t k) {
-  for (int shift = 8 * sizeof(Bits) - 8; shift >= 0 && n > kFew; shift -= 8) {
-    std::array<std::uint32_t, 256> histogram{};
-    for (std::size_t i = 0; i < n; ++i) ++histogram[(magnitudes[i] >> shift) & 255];
-    std::size_t digit = 255;
-    while (k > histogram[digit]) k -= histogram[digit--];
-    if (histogram[digit] == n) continue;
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      const Bits bits = magnitudes[i];
-      magnitudes[kept] = bits;
-      kept += static_cast<std::size_t>((bits >> shift) & 255) == digit;
-    }
-    n = kept;
+// The largest threshold that at least k magnitudes reach, or any that exactly k do; 0 < k <= n.
+template <class Float>
+Float threshold_of(const Filters<Float>& filters, const Float* values, std::size_t n, std::size_t k) {
+  using Bits = Magnitude<Float>;
+  Bits largest = 0;
+  for (std::size_t i = 0; i < n; ++i) largest = std::max(largest, magnitude(values[i]));
+  Bits reached = 0, missed = largest + 1;  // as bits, in which the middle is found sooner than among the numbers
+  while (missed - reached > 1) {
+    const Bits middle = reached + (missed - reached) / 2;
+    const std::size_t count = filters.count(values, n, std::bit_cast<Float>(middle));
+    if (count == k) return std::bit_cast<Float>(middle);
+    (count > k ? reached : missed) = middle;
   }
-  std::nth_element(magnitudes, magnitudes + (k - 1), magnitudes + n, std::greater<>());
-  return magnitudes[k - 1];
+  return std::bit_cast<Float>(reached);
 }
 
 template <class Float, class Index>
-void short_top_k(const Float* values, std::size_t n, std::size_t k, Index base, Index* out) {
-  auto* const magnitudes = scratch<OfMagnitudes, Magnitude<Float>>(kShort);
-  for (std::size_t i = 0; i < n; ++i) magnitudes[i] = magnitude(values[i]);
-  const auto floor = kth_largest(magnitudes, n, k);
+void short_top_k(const Filters<Float>& filters, const Float* values, std::size_t n, std::size_t k, Index base,
+                 Index* out) {
+  auto* const places = scratch<OfPlaces, std::uint32_t>(kShort + kSlack);
+  const Float threshold = threshold_of(filters, values, n, k);
+  const std::size_t count = filters.places(values, n, threshold, places);
+  if (count < k) {  // what is no number reaches no threshold
+    top_k(values, n, k, out);
+    for (std::size_t i = 0; i < k; ++i) out[i] += base;
+    return;
+  }
+  // If there are too many, it is because of equals at the threshold itself: the last of them are left out.
   std::size_t larger = 0;
-  for (std::size_t i = 0; i < n; ++i) larger += magnitude(values[i]) > floor;
-  std::size_t ties = k - larger;
+  if (count > k) {
+    for (std::size_t i = 0; i < count; ++i) larger += magnitude(values[places[i]]) > magnitude(threshold);
+  }
+  std::size_t equals = count > k ? k - larger : count;
   for (std::size_t i = 0, written = 0; written < k; ++i) {
-    const auto bits = magnitude(values[i]);
-    const bool tie = bits == floor && ties > 0;
-    out[written] = static_cast<Index>(base + static_cast<Index>(i));
-    written += bits > floor || tie;
-    ties -= tie;
+    const bool equal = magnitude(values[places[i]]) == magnitude(threshold);
+    out[written] = static_cast<Index>(base + static_cast<Index>(places[i]));
+    written += !equal || equals > 0;
+    equals -= equal && equals > 0;
   }
 }
 
@@ -73,6 +75,7 @@ void top_k_segments(const Machine& machine, const Float* values, const std::int6
     cuts.push_back(s + 1);
     work = 0;
   }
+  const Filters<Float>& filters = filters_for<Float>(machine.isa);
   const auto for_segments = [&](std::size_t from, std::size_t to, bool long_ones) {
     for (std::size_t s = from; s < to; ++s) {
       const auto n = static_cast<std::size_t>(bounds[s + 1] - bounds[s]), k = static_cast<std::size_t>(counts[s]);
@@ -80,7 +83,7 @@ void top_k_segments(const Machine& machine, const Float* values, const std::int6
       const Float* const segment = values + bounds[s];
       const auto base = static_cast<Index>(bounds[s]);
       if (!long_ones) {
-        short_top_k(segment, n, k, base, out + starts[s]);
+        short_top_k(filters, segment, n, k, base, out + starts[s]);
         continue;
       }
       top_k(segment, n, k, out + starts[s]);

@@ -56,11 +56,15 @@ struct Bin {
 // Sixteen trailing bits: the count and the first sum share a number, for as many elements as a part may have.
 template <>
 struct Bin<float> {
-  typedef std::uint64_t Pair __attribute__((vector_size(16)));
   static constexpr int kShare = 40;
-  Pair pair;
-  void add(std::uint64_t low) { pair += Pair{low | (std::uint64_t{1} << kShare), low * low}; }
-  Totals totals() const { return {pair[0] >> kShare, pair[0] & ((std::uint64_t{1} << kShare) - 1), pair[1]}; }
+  std::uint64_t count_and_first, second;
+  void add(std::uint64_t low) {
+    count_and_first += low | (std::uint64_t{1} << kShare);
+    second += low * low;
+  }
+  Totals totals() const {
+    return {count_and_first >> kShare, count_and_first & ((std::uint64_t{1} << kShare) - 1), second};
+  }
 };
 
 // Of a value, or of a survivor, which is a magnitude already.

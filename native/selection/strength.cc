@@ -26,7 +26,6 @@ constexpr std::size_t half_of(std::size_t width) { return std::bit_floor(width -
 template <class Float>
 inline __attribute__((always_inline)) double sum_of_squares(const Float* values, std::size_t width,
                                                             double* __restrict work) {
-  if (width == 1) return square(values[0]);
   std::size_t half = half_of(width);
   for (std::size_t j = 0; j < width - half; ++j) work[j] = square(values[j]) + square(values[j + half]);
   for (std::size_t j = width - half; j < half; ++j) work[j] = square(values[j]);
@@ -39,24 +38,42 @@ inline __attribute__((always_inline)) double sum_of_squares(const Float* values,
   return work[0];
 }
 
-// Narrow units, whose loops are unrolled for each width.
-template <std::size_t kWidth, class Float>
-inline __attribute__((always_inline)) void narrow(const Float* values, std::size_t units, double* out) {
-  for (std::size_t unit = 0; unit < units; ++unit) {
-    double work[kWidth];
-    out[unit] = std::sqrt(sum_of_squares(values + unit * kWidth, kWidth, work));
+// Narrow units: several at a time, side by side.
+constexpr std::size_t kBeside = 16;
+constexpr std::size_t kNarrow = 16;
+
+template <std::size_t kUnits, class Float>
+inline __attribute__((always_inline)) void norms_beside(const Float* values, std::size_t width, double* out) {
+  double work[kNarrow][kUnits];
+  for (std::size_t j = 0; j < width; ++j) {
+    for (std::size_t unit = 0; unit < kUnits; ++unit) work[j][unit] = square(values[unit * width + j]);
   }
+  for (std::size_t left = width; left > 1; left = half_of(left)) {
+    const std::size_t half = half_of(left);
+    for (std::size_t j = 0; j < left - half; ++j) {
+      for (std::size_t unit = 0; unit < kUnits; ++unit) work[j][unit] += work[j + half][unit];
+    }
+  }
+  for (std::size_t unit = 0; unit < kUnits; ++unit) out[unit] = std::sqrt(work[0][unit]);
+}
+
+template <class Float>
+inline __attribute__((always_inline)) void narrow(const Float* values, std::size_t units, std::size_t width,
+                                                  double* out) {
+  std::size_t unit = 0;
+  for (; unit + kBeside <= units; unit += kBeside) norms_beside<kBeside>(values + unit * width, width, out + unit);
+  for (; unit < units; ++unit) norms_beside<1>(values + unit * width, width, out + unit);
 }
 
 template <class Float>
 inline __attribute__((always_inline)) void norms(const Float* values, std::size_t units, std::size_t width,
                                                  double* work, double* out) {
-  switch (width) {
-    case 2: return narrow<2>(values, units, out);
-    case 4: return narrow<4>(values, units, out);
-    case 8: return narrow<8>(values, units, out);
-    case 16: return narrow<16>(values, units, out);
+  switch (width) {  // with a width that is known the loops are unrolled
+    case 2: return narrow(values, units, 2, out);
+    case 4: return narrow(values, units, 4, out);
+    case 8: return narrow(values, units, 8, out);
   }
+  if (width < kNarrow) return narrow(values, units, width, out);
   for (std::size_t unit = 0; unit < units; ++unit) {
     out[unit] = std::sqrt(sum_of_squares(values + unit * width, width, work));
   }

@@ -6,7 +6,7 @@ bounded by Chernoff's inequality, and so is any sum over them of values between 
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 RISK = 1e-6
 """The probability that some statement about one candidate is wrong."""
 _BOUNDS = 5  # inequalities that one candidate relies on
+
+
+Floats = NDArray[np.floating]
 
 
 class SampledSpectrum(NamedTuple):
@@ -51,70 +54,67 @@ def lots(seed: int, count: int, stride: int) -> NDArray[np.int64]:
     return np.arange(count, dtype=np.int64) * stride + within.astype(np.int64)
 
 
-def estimate(descending: NDArray[np.floating], stride: int, counts: Sequence[int]) -> SampledSpectrum:
+def estimate(descending: Floats, stride: int, counts: Sequence[int]) -> SampledSpectrum:
     """What a sample of magnitudes, the largest first, one of each stride, says about the ``counts`` largest of all."""
     squares = descending.astype(np.float64) ** 2
     tails = np.append(np.cumsum(squares[::-1])[::-1], 0.0)
-    found = [_estimate_one(descending, tails, stride, count) for count in counts]
-    columns = zip(*found, strict=True) if found else ((),) * len(SampledSpectrum._fields)
-    return SampledSpectrum(*map(tuple, columns))
-
-
-def _estimate_one(
-    descending: NDArray[np.floating], tails: NDArray[np.float64], stride: int, count: int
-) -> tuple[float, int, int, float, tuple[float, float]]:
-    """Threshold, ranks around it, rest and its bounds, for one candidate."""
-    if count <= 0 or descending.size == 0:
-        return math.inf, 0, 0, float(tails[0]) * stride, (0.0, math.inf)
-    rank = min(max(1, round(count / stride)), descending.size)
-    threshold, rest = float(descending[rank - 1]), float(tails[rank])
+    wanted = np.array(counts, dtype=np.float64)
+    ranks = np.clip(np.rint(wanted / stride), 1, max(descending.size, 1)).astype(np.int64)
+    ranks[(wanted <= 0) | (descending.size == 0)] = 0
     # If no more than `fewest` elements were above the threshold, hardly `rank` of them would be in the sample.
-    above, below = _least_mean(rank), _largest_mean(rank - 1)
-    fewest, most = max(math.ceil(above * stride) - 1, 0), math.ceil(below * stride)
+    above, below = _least_means(ranks.astype(np.float64)), _largest_means(np.maximum(ranks - 1.0, 0.0))
+    fewest, most = np.maximum(np.ceil(above * stride) - 1, 0), np.where(ranks > 0, np.ceil(below * stride), 0)
+    # No element of the rest, whose first has the rank behind `fewest`, is larger than what this rank in the sample has.
     surely = _surely_reached(above)
-    if surely == 0:
-        return threshold, fewest, most, rest * stride, (0.0, math.inf)
-    # No element of the rest, whose first has the rank behind `fewest`, is larger than this.
-    unit = float(descending[surely - 1]) ** 2
-    if unit == 0.0:
-        return threshold, fewest, most, 0.0, (0.0, 0.0)
-    low, high = _least_mean(rest / unit) * unit, _largest_mean(rest / unit) * unit
-    return threshold, fewest, most, rest * stride, (low * stride, high * stride)
-
-
-def _exponent(seen: float, mean: float) -> float:
-    """Chernoff's bound, as the negative logarithm of a probability, for a sum that is as far off its mean as seen."""
-    if mean <= 0.0:
-        return math.inf if seen > 0.0 else 0.0
-    return mean - seen + (seen * math.log(seen / mean) if seen > 0.0 else 0.0)
+    magnitudes = np.concatenate([[math.inf], descending]).astype(np.float64)
+    units, rests = magnitudes[surely] ** 2, tails[ranks]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        relative = np.where(units > 0.0, rests / units, 0.0)
+        low = np.where(surely > 0, _least_means(relative) * units, 0.0)
+        high = np.where(surely > 0, _largest_means(relative) * units, math.inf)
+    return SampledSpectrum(
+        tuple(magnitudes[ranks].tolist()),
+        tuple(map(int, fewest.tolist())),
+        tuple(map(int, most.tolist())),
+        tuple((rests * stride).tolist()),
+        tuple(zip((low * stride).tolist(), (high * stride).tolist(), strict=True)),
+    )
 
 
 _ENOUGH = math.log(_BOUNDS / RISK)
+_STEPS = 8  # of Newton's method; it comes from the safe side, so that fewer would widen the bounds and nothing else
+_TINY = 1e-300
 
 
-def _least_mean(seen: float) -> float:
-    """The largest mean below what was seen that would hardly have let so much be seen."""
-    return _boundary(lambda mean: _exponent(seen, mean) >= _ENOUGH, 0.0, seen)
+def _excess(seen: Floats, mean: Floats) -> Floats:
+    """Chernoff's bound for a sum that is as far from its mean as seen: how much less than the risk, as a logarithm."""
+    excess: Floats = mean - seen + seen * np.log(np.maximum(seen, _TINY) / mean) - _ENOUGH
+    return excess
 
 
-def _largest_mean(seen: float) -> float:
-    """The smallest mean above what was seen that would hardly have let so little be seen."""
-    far = 2 * seen + 4 * _ENOUGH
-    return far - _boundary(lambda below: _exponent(seen, far - below) >= _ENOUGH, 0.0, far - seen)
+def _least_means(seen: Floats) -> Floats:
+    """The largest means below what was seen that would hardly have let so much be seen."""
+    there = np.maximum(seen, _TINY)
+    means = np.maximum(there - np.sqrt(2 * there * _ENOUGH), there * np.exp(-1.0 - np.minimum(_ENOUGH / there, 600.0)))
+    for _ in range(_STEPS):
+        means = means + _excess(there, means) / (there / means - 1.0)
+    return np.where(seen > _ENOUGH / 600.0, means, 0.0)
 
 
-def _surely_reached(mean: float) -> int:
-    """The largest number that a sum with this mean hardly stays below; 0 if there is none."""
-    limit = _boundary(lambda seen: _exponent(seen, mean) >= _ENOUGH, 0.0, mean)
-    return math.floor(limit) + 1 if mean >= _ENOUGH else 0
+def _largest_means(seen: Floats) -> Floats:
+    """The smallest means above what was seen that would hardly have let so little be seen."""
+    means = seen + _ENOUGH + np.sqrt(_ENOUGH * (_ENOUGH + 2 * seen))
+    for _ in range(_STEPS):
+        means = means - _excess(seen, means) / (1.0 - seen / means)
+    found: Floats = means
+    return found
 
 
-def _boundary(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """The last point, between one where something holds and one where it does not, at which it holds."""
-    for _ in range(60):
-        middle = (low + high) / 2
-        if holds(middle):
-            low = middle
-        else:
-            high = middle
-    return low
+def _surely_reached(means: Floats) -> NDArray[np.int64]:
+    """The largest numbers that sums with these means hardly stay below; 0 where there are none."""
+    there = np.maximum(means, _ENOUGH)
+    seen = np.maximum(there - np.sqrt(2 * there * _ENOUGH), 1e-9 * there)
+    for _ in range(_STEPS):
+        seen = np.maximum(seen + _excess(seen, there) / np.log(there / seen), 1e-9 * there)
+    # A hair less than where it converges: rounding must not decide.
+    return np.where(means > _ENOUGH, np.floor(seen * (1 - 1e-9)) + 1, 0).astype(np.int64)
