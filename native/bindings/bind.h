@@ -65,6 +65,7 @@ void check_same_type(const A& a, const B& b) {
 // One function for each family of kernels, in the file of its name.
 void bind_machine(nb::module_& m);
 void bind_selection(nb::module_& m);
+void bind_statistics(nb::module_& m);
 void bind_movement(nb::module_& m);
 void bind_coordinates(nb::module_& m);
 void bind_values(nb::module_& m);

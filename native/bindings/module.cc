@@ -39,6 +39,7 @@ NB_MODULE(_native, m) {
   m.doc() = "thinwire's native kernels, for use through thinwire.kernels.";
   thinwire::bindings::bind_machine(m);
   thinwire::bindings::bind_selection(m);
+  thinwire::bindings::bind_statistics(m);
   thinwire::bindings::bind_movement(m);
   thinwire::bindings::bind_coordinates(m);
   thinwire::bindings::bind_values(m);

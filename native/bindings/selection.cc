@@ -41,36 +41,12 @@ nb::tuple take_top_k(const Machine& machine, Read owed, Read gradient, Write out
   return nb::make_tuple(taken.energy, taken.count);
 }
 
-std::size_t count_at_least(const Machine&, Read values, double threshold) {
-  return with_float(values, [&](auto* f) {
-    using Float = Pointee<decltype(f)>;
-    nb::gil_scoped_release release;
-    return thinwire::count_at_least(data<Float>(values), values.size(), static_cast<Float>(threshold));
-  });
-}
-
-std::size_t at_least(const Machine&, Read values, double threshold, Write out) {
-  return with_float(values, [&](auto* f) {
-    return with_index(out, [&](auto* i) {
-      using Float = Pointee<decltype(f)>;
-      using Index = Pointee<decltype(i)>;
-      check_room<Index>(values.size());
-      nb::gil_scoped_release release;
-      return thinwire::at_least(data<Float>(values), values.size(), static_cast<Float>(threshold),
-                                data<Index>(out), out.size());
-    });
-  });
-}
-
 }  // namespace
 
 void bind_selection(nb::module_& m) {
   m.def("top_k", &top_k, nb::arg("machine"), nb::arg("values").noconvert(), nb::arg("out").noconvert());
   m.def("take_top_k", &take_top_k, nb::arg("machine"), nb::arg("owed").noconvert(), nb::arg("gradient").noconvert(),
         nb::arg("out").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert());
-  m.def("count_at_least", &count_at_least, nb::arg("machine"), nb::arg("values").noconvert(), nb::arg("threshold"));
-  m.def("at_least", &at_least, nb::arg("machine"), nb::arg("values").noconvert(), nb::arg("threshold"),
-        nb::arg("out").noconvert());
 }
 
 }  // namespace thinwire::bindings

@@ -26,12 +26,4 @@ template <class Float, class Index>
 Taken take_top_k(const Machine& machine, const Float* owed, const Float* gradient, Float* out, std::size_t n,
                  std::size_t k, Index* indices, Float* values);
 
-// How many magnitudes are not below the threshold.
-template <class Float>
-std::size_t count_at_least(const Float* values, std::size_t n, Float threshold);
-
-// Their indices. Writes at most `room` of them and returns how many it wrote.
-template <class Float, class Index>
-std::size_t at_least(const Float* values, std::size_t n, Float threshold, Index* out, std::size_t room);
-
 }  // namespace thinwire

@@ -24,13 +24,19 @@ __all__ = [
     "bitmap_of_members_write",
     "bitmap_read",
     "bitmap_write",
+    "corrected_threshold",
+    "count_at_least",
     "crc32",
     "dense_mean_",
     "energy",
     "gather",
+    "gaussian_threshold",
     "implementation",
+    "importance",
+    "importance_at_least",
     "index_at",
     "merge_sum",
+    "moments",
     "multisplit",
     "owner_of",
     "pack_levels",
@@ -38,12 +44,17 @@ __all__ = [
     "place_of",
     "rice_read",
     "rice_write",
+    "sampled_spectrum",
+    "sampled_threshold",
     "scatter_add_",
     "scatter_mean_",
     "scatter_sum_",
+    "spectrum",
+    "strength",
     "take_at",
     "take_top_k",
     "top_k",
+    "top_k_segments",
     "unpack_levels",
     "unpack_values",
 ]
@@ -128,6 +139,17 @@ take_top_k = _kernels.take_top_k
 at_least = _kernels.at_least
 gather = _kernels.gather
 take_at = _kernels.take_at
+count_at_least = _kernels.count_at_least
+spectrum = _kernels.spectrum
+sampled_spectrum = _kernels.sampled_spectrum
+moments = _kernels.moments
+gaussian_threshold = _kernels.gaussian_threshold
+sampled_threshold = _kernels.sampled_threshold
+corrected_threshold = _kernels.corrected_threshold
+importance = _kernels.importance
+importance_at_least = _kernels.importance_at_least
+strength = _kernels.strength
+top_k_segments = _kernels.top_k_segments
 scatter_add_ = _kernels.scatter_add_
 scatter_sum_ = _kernels.scatter_sum_
 scatter_mean_ = _kernels.scatter_mean_

@@ -9,6 +9,7 @@ from thinwire.errors import KernelError
 from thinwire.kernels.native.coordinates import NativeCoordinates
 from thinwire.kernels.native.movement import NativeMovement
 from thinwire.kernels.native.selection import NativeSelection
+from thinwire.kernels.native.statistics import NativeStatistics
 from thinwire.kernels.native.values import NativeValues
 from thinwire.kernels.reference import Reference
 
@@ -22,7 +23,7 @@ _MOST = 64
 _USUAL_MOST = 4  # two threads saturate the memory of most machines; more only take cores away from training
 
 
-class Native(NativeSelection, NativeMovement, NativeCoordinates, NativeValues, Reference):
+class Native(NativeStatistics, NativeSelection, NativeMovement, NativeCoordinates, NativeValues, Reference):
     """The compiled kernels for one instruction set; what they cannot take goes down to the reference."""
 
     def __init__(self, instruction_set: str, threads: int | None = None) -> None:

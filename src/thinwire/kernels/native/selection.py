@@ -30,11 +30,3 @@ class NativeSelection(OnMachine, SelectionKernels):
         indices, values = torch.empty(count, dtype=index_dtype(n)), torch.empty(count, dtype=out.dtype)
         energy, taken = _native.take_top_k(self.machine, owed, gradient, out, indices, values)
         return Taken(indices[:taken], values[:taken], energy)
-
-    def at_least(self, values: Tensor, threshold: float) -> Tensor:
-        """The indices of all magnitudes that are not below ``threshold``, increasing."""
-        if not fits(values, FLOATS):
-            return super().at_least(values, threshold)
-        out = torch.empty(_native.count_at_least(self.machine, values, threshold), dtype=index_dtype(values.numel()))
-        _native.at_least(self.machine, values, threshold, out)
-        return out

@@ -1,16 +1,14 @@
 """Which elements are worth sending: selection kernels in plain torch and numpy."""
 
 import math
-import sys
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from thinwire.kernels.reference.sums import sum_of_squares
 from thinwire.types import index_dtype
-
-_LARGEST = math.sqrt(sys.float_info.max) / 2
 
 
 class Taken(NamedTuple):
@@ -46,13 +44,10 @@ class SelectionKernels:
     def energy(self, values: Tensor) -> float:
         """The sum of squares; not a finite number exactly if some element is not.
 
-        The plain norm is a pass at the speed of memory. Only where it is not finite a slow, wide one tells an element
-        that is not from a sum that overflowed.
+        Squares are taken and summed in float64, in the order of `thinwire.kernels.reference.sums`, so those of float32
+        neither overflow nor vanish. A sum that overflows nevertheless is the largest finite number.
         """
-        norm = float(torch.linalg.vector_norm(values))
-        if not math.isfinite(norm) and bool(torch.isfinite(values).all()):
-            norm = min(float(torch.linalg.vector_norm(values, dtype=torch.float64)), _LARGEST)
-        return min(norm, _LARGEST) ** 2 if math.isfinite(norm) else norm
+        return sum_of_squares(values)
 
     def take_top_k(self, owed: Tensor, gradient: Tensor, out: Tensor, k: int) -> Taken:
         """Error feedback and top-k in one: add the gradient to what is owed, and take the largest out of the sum.
