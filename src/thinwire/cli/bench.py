@@ -12,6 +12,7 @@ from thinwire.bench import machine
 from thinwire.bench.errors import BenchError
 from thinwire.bench.kernels import asked, picture, table
 from thinwire.bench.kernels.cases import FAMILIES
+from thinwire.bench.kernels.measure import Broom
 from thinwire.bench.kernels.record import Heat, Role, Run
 from thinwire.bench.kernels.sweep import points, sweep
 
@@ -150,6 +151,7 @@ def sweep_of(options: Options) -> asked.Asked:
 
 def _measure(wanted: asked.Asked) -> Run:
     """Measure, and say on stderr how far it is."""
+    machine.keep_memory()
     console = Console(stderr=True)
     every = points(wanted)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -163,7 +165,7 @@ def _measure(wanted: asked.Asked) -> Run:
             progress.console.print(_line(heat), highlight=False, markup=False, soft_wrap=True)
             progress.update(bar, completed=done, description=str(every[min(done, len(every) - 1)]))
 
-        return sweep(wanted, tell)
+        return sweep(wanted, tell, broom=Broom())
 
 
 def _line(heat: Heat | str) -> str:

@@ -12,12 +12,14 @@ How to add a kernel. Write one `Case` into the file of its family under ``cases`
         name="scatter_add_",  # of the function in thinwire.kernels
         make=lambda task: (task.gradient(), task.indices(), task.gradient(task.k)),  # its arguments
         torch=lambda out, indices, values: out.index_add_(0, indices, values),  # what a user of torch would write
-        moves=lambda out, indices, values: nbytes(indices, values) + 2 * nbytes(values),  # bytes, reads plus writes
+        moves=lambda out, indices, values: nbytes(indices, values) + 2 * line_bytes(out, indices),
         changes=(0,),  # the arguments that it writes to
     )
 
+``moves`` counts the bytes that any implementation must read plus those it must write (see `moved`).
+
 Unless the case says otherwise the kernel is called with the arguments as they are, its result and what it changed must
 equal the reference's, and so must torch's. ``call`` is for kernels that need another call, ``check`` and
-``torch_check`` (see `thinwire.bench.kernels.checks`) for results that may differ in some way, ``densities=False`` for
+``torch_check`` (see `checks`) for results that may differ in some way, ``densities=False`` for
 kernels that do not depend on a density. A case of a new family goes into a new file, which `cases` lists.
 """

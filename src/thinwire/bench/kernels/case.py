@@ -25,6 +25,7 @@ class Case:
         torch_check: The same for the torch expression; None for ``check``.
         call: How the kernel is called: implementation and arguments. None for the function called ``name``.
         densities: Whether it depends on the density at all.
+        remark: What a reader must know about the comparison.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Case:
     torch_check: Check | None = None
     call: Callable[..., Any] | None = None
     densities: bool = True
+    remark: str = ""
 
     def kernel(self, kernels: Kernels) -> Callable[..., Any]:
         """The call of one implementation.

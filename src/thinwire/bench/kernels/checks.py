@@ -88,13 +88,3 @@ def taken(arguments: tuple[Any, ...], expected: Any, got: Any) -> int:
 
 def _magnitudes(values: Tensor, indices: Tensor) -> Tensor:
     return values[indices.long()].abs().sort().values
-
-
-def nbytes(*tensors: Tensor) -> int:
-    """Bytes of some tensors together."""
-    return sum(tensor.numel() * tensor.itemsize for tensor in tensors)
-
-
-def index_bytes(values: Tensor, k: int) -> int:
-    """Bytes of ``k`` indices into a tensor."""
-    return k * (4 if values.numel() <= torch.iinfo(torch.int32).max else 8)

@@ -184,7 +184,7 @@ def _take_turn(one: Contestant, now: Callable[[], int], *, last: bool) -> None:
     for arguments in calls:
         result = call(*arguments)
     ended = now()
-    one.samples.append((ended - began) / len(calls))
+    one.samples.append(round((ended - began) / len(calls), 1))
     if last and one.count_wrong is not None:
         one.wrong += one.count_wrong(len(calls) - 1, result)
     one.slots.restore()

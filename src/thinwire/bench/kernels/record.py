@@ -81,6 +81,7 @@ class Heat:
         moves: The bytes that the kernel must move.
         in_place: Whether it changes its arguments.
         times: Of every contestant.
+        remark: What a reader must know about the comparison.
     """
 
     case: str
@@ -90,6 +91,7 @@ class Heat:
     moves: int
     in_place: bool
     times: list[Times]
+    remark: str = ""
 
     def yardstick(self, which: Yardstick, threads: int) -> Times | None:
         """A yardstick of this heat.
@@ -174,9 +176,15 @@ class Run:
             BenchError: It cannot be written there.
         """
         try:
-            path.write_text(json.dumps({"schema": SCHEMA, **asdict(self)}, indent=1) + "\n")
+            path.write_text(self._json())
         except OSError as error:
             raise BenchError(f"{path} cannot be written: {error.strerror}") from error
+
+    def _json(self) -> str:
+        """One line for each heat, so that files can be compared."""
+        content = {"schema": SCHEMA, **asdict(self)}
+        heats = ",\n".join(f"  {json.dumps(heat)}" for heat in content.pop("heats"))
+        return json.dumps(content, indent=1).removesuffix("\n}") + f',\n "heats": [\n{heats}\n ]\n}}\n'
 
     @classmethod
     def read(cls, path: Path) -> "Run":

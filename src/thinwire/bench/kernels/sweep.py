@@ -10,9 +10,9 @@ from thinwire import kernels
 from thinwire.bench import machine
 from thinwire.bench.kernels.asked import Asked
 from thinwire.bench.kernels.case import Case
-from thinwire.bench.kernels.checks import nbytes
 from thinwire.bench.kernels.data import Task
 from thinwire.bench.kernels.measure import Broom, Contestant, Slots, race
+from thinwire.bench.kernels.moved import nbytes
 from thinwire.bench.kernels.record import Heat, Role, Run, Yardstick
 
 _SAMPLE = 1 << 20
@@ -37,7 +37,8 @@ class Point:
 
     def __str__(self) -> str:
         """For messages."""
-        return f"{self.case.name}, {self.size} elements, {100 * self.density:g} %"
+        density = f", {100 * self.density:g} %" if self.case.densities else ""
+        return f"{self.case.name}, {self.size} elements{density}"
 
 
 def points(asked: Asked) -> list[Point]:
@@ -47,31 +48,37 @@ def points(asked: Asked) -> list[Point]:
         asked: The sweep.
     """
     return [
-        Point(family=family, case=case, size=size, density=density)
+        Point(family=family, case=case, size=size, density=density or asked.densities[0])
         for size in asked.sizes
+        for density in (None, *asked.densities)
         for family, case in asked.only
-        for density in (asked.densities if case.densities else asked.densities[:1])
+        if case.densities == (density is not None)
     ]
 
 
-def sweep(asked: Asked, on_heat: Callable[[Heat | str], None], broom: Broom | None = None) -> Run:
+def sweep(
+    asked: Asked,
+    on_heat: Callable[[Heat | str], None],
+    *,
+    broom: Broom,
+    available: Callable[[], int] = machine.available_memory,
+) -> Run:
     """Measure it all.
 
     Args:
         asked: What.
         on_heat: Is told every heat when it is over, or why there was none.
-        broom: For tests: another than the machine's caches ask for.
+        broom: What sweeps the caches between two turns.
+        available: Tells how many bytes of memory there are to be had.
 
     Returns:
         The run.
     """
-    kept = machine.keep_memory()
-    broom = Broom() if broom is None else broom
-    facts = {**machine.facts(), "memory_kept": kept, "sweep_bytes": broom.nbytes}
+    facts = {**machine.facts(), "sweep_bytes": broom.nbytes}
     load = machine.load()
     heats, skipped = [], []
     for point in points(asked):
-        missing = _missing_memory(point, asked)
+        missing = shortage(point, asked, available())
         if missing:
             skipped.append(f"{point}: {missing}")
             on_heat(skipped[-1])
@@ -113,6 +120,7 @@ def measure(point: Point, asked: Asked, broom: Broom) -> Heat:
         moves=moves,
         in_place=bool(point.case.changes),
         times=[one.times() for one in contestants],
+        remark=point.case.remark,
     )
 
 
@@ -196,8 +204,17 @@ class _Expected:
         return self._known[number]
 
 
-def _missing_memory(point: Point, asked: Asked) -> str:
-    """Why there is not enough memory; empty if there is. Judged by the same case at a small size."""
+def shortage(point: Point, asked: Asked, available: int) -> str:
+    """Judge by the same case at a small size whether there is enough memory.
+
+    Args:
+        point: What is to be measured.
+        asked: By whom.
+        available: Bytes that are to be had.
+
+    Returns:
+        Why it is not enough; empty if it is.
+    """
     small = _small(point, asked)
     arguments = point.case.make(small)
     held = sum(nbytes(part) for part in arguments if isinstance(part, Tensor))
@@ -205,7 +222,6 @@ def _missing_memory(point: Point, asked: Asked) -> str:
     # The arguments, how they were, what is expected; the two that are added; what the expressions use.
     each = (held + 3 * copies) / small.size + 8
     needed = int((each * _calls(point.size) + _SCRATCH) * point.size)
-    available = machine.available_memory()
     if needed <= _SHARE * available:
         return ""
     return f"needs about {needed / 1e9:.1f} GB, and {_SHARE:.0%} of the {available / 1e9:.1f} GB available may be used"

@@ -148,9 +148,19 @@ def notes(run: Run) -> list[str]:
         "/ floor: to the time its bytes take at the speed of a copy beside it (in place: of an addition in place).",
         "/ add: to residual.add_(gradient) of all elements. Both with as many threads as the row.",
         "vs torch: how many times faster than the torch expression. #wrong: elements that differ from the reference.",
+        *(f"{', '.join(names)}: {remark}" for remark, names in _remarks(run).items()),
         *(f"skipped: {line}" for line in run.skipped),
         *(f"FAILED: {line}" for line in run.failures),
     ]
+
+
+def _remarks(run: Run) -> dict[str, list[str]]:
+    """Who each remark is about."""
+    found: dict[str, dict[str, None]] = {}
+    for heat in run.heats:
+        if heat.remark:
+            found.setdefault(heat.remark, {})[heat.case] = None
+    return {remark: list(names) for remark, names in found.items()}
 
 
 def for_terminal(run: Run) -> Table:

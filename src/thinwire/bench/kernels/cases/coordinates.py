@@ -1,7 +1,7 @@
 """Lists of indices as bytes, and back.
 
-Torch has no such formats, so that its expressions are what a user would write instead: the gaps between indices, or one
-bool for each element, which are larger. They are checked to lose nothing.
+Torch has no such formats, so that its expressions are what a user would write instead, which is less work for larger
+messages. They are checked to lose nothing.
 """
 
 from typing import Any
@@ -11,8 +11,9 @@ from torch import Tensor
 
 from thinwire import kernels
 from thinwire.bench.kernels.case import Arguments, Case
-from thinwire.bench.kernels.checks import differences, nbytes
+from thinwire.bench.kernels.checks import differences
 from thinwire.bench.kernels.data import Task
+from thinwire.bench.kernels.moved import index_bytes, nbytes
 
 
 def _gaps_undone(arguments: Arguments, expected: Any, got: Tensor) -> int:
@@ -41,6 +42,9 @@ def _flags(indices: Tensor, units: int) -> Tensor:
     return torch.zeros(units, dtype=torch.bool).index_fill_(0, indices.long(), True)
 
 
+_GAPS = "torch has no such format: beside it, differences of the indices, four to eight times larger"
+_BOOLS = "torch has no such format: beside it, one bool for each element, eight times larger"
+
 COORDINATES = (
     Case(
         name="rice_write",
@@ -48,13 +52,15 @@ COORDINATES = (
         torch=lambda indices, units: _gaps(indices),
         moves=lambda indices, units: nbytes(indices, kernels.rice_write(indices, units)),
         torch_check=_gaps_undone,
+        remark=_GAPS,
     ),
     Case(
         name="rice_read",
         make=_rice,
         call=lambda implementation, data, count, units, gaps: implementation.rice_read(data, count, units),
         torch=lambda data, count, units, gaps: gaps.cumsum(0, dtype=gaps.dtype).sub_(1),
-        moves=lambda data, count, units, gaps: nbytes(data, gaps),
+        moves=lambda data, count, units, gaps: nbytes(data) + index_bytes(units, count),
+        remark=_GAPS,
     ),
     Case(
         name="bitmap_write",
@@ -62,12 +68,14 @@ COORDINATES = (
         torch=_flags,
         moves=lambda indices, units: nbytes(indices) + -(-units // 8),
         torch_check=_flags_undone,
+        remark=_BOOLS,
     ),
     Case(
         name="bitmap_read",
         make=_bitmap,
         call=lambda implementation, data, count, units, flags: implementation.bitmap_read(data, count, units),
         torch=lambda data, count, units, flags: torch.nonzero(flags).squeeze(1),
-        moves=lambda data, count, units, flags: nbytes(data) + 4 * count,
+        moves=lambda data, count, units, flags: nbytes(data) + index_bytes(units, count),
+        remark=_BOOLS,
     ),
 )

@@ -5,8 +5,9 @@ import torch
 from torch import Tensor
 
 from thinwire.bench.kernels.case import Case
-from thinwire.bench.kernels.checks import index_bytes, largest, nbytes, taken
+from thinwire.bench.kernels.checks import largest, taken
 from thinwire.bench.kernels.data import Task
+from thinwire.bench.kernels.moved import index_bytes, nbytes
 from thinwire.kernels import Kernels
 
 
@@ -34,7 +35,7 @@ SELECTION = (
         name="top_k",
         make=lambda task: (task.gradient(), task.k),
         torch=lambda values, k: values.abs().topk(k, sorted=False).indices,
-        moves=lambda values, k: nbytes(values) + index_bytes(values, k),
+        moves=lambda values, k: nbytes(values) + index_bytes(len(values), k),
         torch_check=largest,
     ),
     Case(
@@ -42,7 +43,9 @@ SELECTION = (
         make=lambda task: (task.gradient(), task.gradient(), task.k),
         call=_in_place,
         torch=_take_top_k,
-        moves=lambda owed, gradient, k: 2 * nbytes(owed) + nbytes(gradient) + index_bytes(owed, k) + k * owed.itemsize,
+        moves=lambda owed, gradient, k: (
+            2 * nbytes(owed) + nbytes(gradient) + index_bytes(len(owed), k) + k * owed.itemsize
+        ),
         changes=(0,),
         torch_check=taken,
     ),
@@ -50,12 +53,14 @@ SELECTION = (
         name="at_least",
         make=_with_threshold,
         torch=lambda values, threshold: torch.nonzero(values.abs() >= threshold).squeeze(1),
-        moves=lambda values, threshold: nbytes(values) + index_bytes(values, int((values.abs() >= threshold).sum())),
+        moves=lambda values, threshold: (
+            nbytes(values) + index_bytes(len(values), int((values.abs() >= threshold).sum()))
+        ),
     ),
     Case(
         name="energy",
         make=lambda task: (task.gradient(),),
-        torch=lambda values: torch.dot(values, values).item(),
+        torch=lambda values: torch.linalg.vector_norm(values).item() ** 2,
         moves=nbytes,
         densities=False,
     ),
