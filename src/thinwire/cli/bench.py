@@ -1,6 +1,6 @@
 """`thinwire bench`: measure thinwire on this machine."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +16,12 @@ from thinwire.bench.kernels.measure import Broom
 from thinwire.bench.kernels.record import Heat, Role, Run
 from thinwire.bench.kernels.sweep import points, sweep
 
-bench = App(name="bench", help="Measure thinwire on this machine.", help_format="plaintext")
+bench = App(
+    name="bench",
+    help="Measure thinwire on this machine.",
+    help_format="plaintext",
+    default_parameter=Parameter(show_default=False, negative=()),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,38 +45,18 @@ FULL = Preset(sizes="10k,100k,1M,10M,25M,100M", densities="0.1%,1%,10%", threads
 class Options:
     """What to measure. Lists are written with commas."""
 
-    only: Annotated[
-        str, Parameter(help="Kernels or families, for example top-k,rice*; all if not given.", show_default=False)
-    ] = ""
-    sizes: Annotated[str, Parameter(help="Elements of the gradient; 1M,25M if not given.", show_default=False)] = ""
-    densities: Annotated[
-        str, Parameter(help="Parts that are selected; 0.1%,1%,10% if not given.", show_default=False)
-    ] = ""
-    threads: Annotated[
-        str, Parameter(help="For kernels and torch; 1 and all CPUs, 4 at most, if not given.", show_default=False)
-    ] = ""
-    kernels: Annotated[
-        str, Parameter(help="Implementations, or all; the one in use if not given.", show_default=False)
-    ] = ""
-    data: Annotated[
-        str, Parameter(help="gaussian (the default), laplace, student, mixture or rows.", show_default=False)
-    ] = "gaussian"
-    rounds: Annotated[int | None, Parameter(help="Turns of every contestant; 20 if not given.", show_default=False)] = (
-        None
-    )
-    seconds: Annotated[
-        float | None, Parameter(help="For one contestant in one heat; 2 if not given.", show_default=False)
-    ] = None
-    clock: Annotated[
-        str, Parameter(help="wall (the default), or cpu for single threads on a busy machine.", show_default=False)
-    ] = "wall"
-    seed: Annotated[int, Parameter(help="Of the inputs.", show_default=False)] = 0
-    quick: Annotated[
-        bool, Parameter(help="One size, one density, one thread: within a minute.", show_default=False, negative="")
-    ] = False
-    full: Annotated[
-        bool, Parameter(help="All sizes from 10k to 100M: about an hour.", show_default=False, negative="")
-    ] = False
+    only: Annotated[str, Parameter(help="Kernels or families, for example top-k,rice*; all if not given.")] = ""
+    sizes: Annotated[str, Parameter(help="Elements of the gradient; 1M,25M if not given.")] = ""
+    densities: Annotated[str, Parameter(help="Parts that are selected; 0.1%,1%,10% if not given.")] = ""
+    threads: Annotated[str, Parameter(help="For kernels and torch; 1 and all CPUs, 4 at most, if not given.")] = ""
+    kernels: Annotated[str, Parameter(help="Implementations, or all; the one in use if not given.")] = ""
+    data: Annotated[str, Parameter(help="gaussian (the default), laplace, student, mixture or rows.")] = "gaussian"
+    rounds: Annotated[int | None, Parameter(help="Turns of every contestant; 20 if not given.")] = None
+    seconds: Annotated[float | None, Parameter(help="For one contestant in one heat; 2 if not given.")] = None
+    clock: Annotated[str, Parameter(help="wall (the default), or cpu for single threads on a busy machine.")] = "wall"
+    seed: Annotated[int, Parameter(help="Of the inputs.")] = 0
+    quick: Annotated[bool, Parameter(help="One size, one density, one thread: within a minute.")] = False
+    full: Annotated[bool, Parameter(help="All sizes from 10k to 100M: about an hour.")] = False
 
 
 @Parameter(name="*")
@@ -79,17 +64,11 @@ class Options:
 class Output:
     """Where the figures go."""
 
-    json: Annotated[
-        Path | None, Parameter(help="Write raw samples and the machine's facts here.", show_default=False)
-    ] = None
-    plot: Annotated[Path | None, Parameter(help="Draw a picture here, .png or .svg.", show_default=False)] = None
-    markdown: Annotated[bool, Parameter(help="Print the table in Markdown.", show_default=False, negative="")] = False
-    read: Annotated[
-        Path | None, Parameter(help="Measure nothing: show this file of --json again.", show_default=False)
-    ] = None
-    list: Annotated[
-        bool, Parameter(help="Measure nothing: name the kernels that can be.", show_default=False, negative="")
-    ] = False
+    json: Annotated[Path | None, Parameter(help="Write raw samples and the machine's facts here.")] = None
+    plot: Annotated[Path | None, Parameter(help="Draw a picture here, .png or .svg.")] = None
+    markdown: Annotated[bool, Parameter(help="Print the table in Markdown.")] = False
+    read: Annotated[Path | None, Parameter(help="Measure nothing: show this file of --json again.")] = None
+    list: Annotated[bool, Parameter(help="Measure nothing: name the kernels that can be.")] = False
 
 
 @bench.command(name="kernels")
@@ -105,8 +84,9 @@ def kernels(options: Options | None = None, output: Output | None = None) -> int
         return 0
     # Before anything is measured: nobody wants to learn after an hour that a file cannot be written.
     for path in filter(None, (output.json, output.plot)):
-        if not path.resolve().parent.is_dir():
-            raise BenchError(f"{path}: there is no folder {path.parent}; make it, or write to another place")
+        if path.is_dir() or not path.resolve().parent.is_dir():
+            why = "is a folder" if path.is_dir() else f"there is no folder {path.parent}"
+            raise BenchError(f"{path} cannot be written: {why}; write another name")
     if output.plot:
         picture.check(output.plot)
     run = Run.read(output.read) if output.read else _measure(sweep_of(options))
@@ -151,7 +131,7 @@ def sweep_of(options: Options) -> asked.Asked:
 
 def _measure(wanted: asked.Asked) -> Run:
     """Measure, and say on stderr how far it is."""
-    machine.keep_memory()
+    kept = machine.keep_memory()
     console = Console(stderr=True)
     every = points(wanted)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -165,7 +145,8 @@ def _measure(wanted: asked.Asked) -> Run:
             progress.console.print(_line(heat), highlight=False, markup=False, soft_wrap=True)
             progress.update(bar, completed=done, description=str(every[min(done, len(every) - 1)]))
 
-        return sweep(wanted, tell, broom=Broom())
+        run = sweep(wanted, tell, broom=Broom())
+    return replace(run, facts={**run.facts, "memory_kept": kept})
 
 
 def _line(heat: Heat | str) -> str:

@@ -93,7 +93,8 @@ def cases(patterns: str, families: Mapping[str, tuple[Case, ...]] = FAMILIES) ->
         found = {case.name for family, case in every if _means(plain, family, case.name)}
         if not found:
             known = ", ".join(case.name for _, case in every)
-            raise BenchError(f"no kernel {pattern!r} is measured; write some of {known}, or of {', '.join(families)}")
+            whole = ", ".join(family for family, members in families.items() if members)
+            raise BenchError(f"no kernel {pattern!r} is measured; write some of {known}, or of {whole}")
         chosen |= found
     return tuple((family, case) for family, case in every if case.name in chosen)
 
@@ -130,12 +131,14 @@ def threads(text: str) -> tuple[int, ...]:
 
 
 def implementations(text: str) -> tuple[str, ...]:
-    """Implementations of the kernels that can run here, such as ``avx512,reference``; empty for the active one.
+    """Implementations that can run here, such as ``avx512,reference``; ``all`` for all, empty for the active one.
 
     Raises:
         KernelError: One does not exist, or cannot run here.
     """
     names = tuple(_words(text)) or (kernels.active(),)
+    if names == ("all",):
+        return tuple(name for name, answer in kernels.available().items() if answer == "yes")
     for name in names:
         kernels.implementation(name, threads=1)
     return tuple(dict.fromkeys(names))

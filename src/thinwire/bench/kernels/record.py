@@ -61,10 +61,10 @@ class Times:
         return statistics.median(self.nanoseconds)
 
     @property
-    def spread(self) -> float:
-        """The range of the middle half of the times."""
+    def spread(self) -> float | None:
+        """The range of the middle half of the times; None for a single one."""
         if len(self.nanoseconds) < 2:
-            return 0.0
+            return None
         low, _, high = statistics.quantiles(self.nanoseconds, n=4, method="inclusive")
         return high - low
 

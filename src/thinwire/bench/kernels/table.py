@@ -62,7 +62,7 @@ def cells(heat: Heat, one: Times, torch: list[int]) -> list[str]:
         who,
         duration(one.best),
         duration(one.median),
-        duration(one.spread),
+        _NONE if one.spread is None else duration(one.spread),
         _ratio(one.best, heat.floor(one.threads)),
         _ratio(one.best, add.best if add else None),
         *against,
