@@ -54,6 +54,7 @@ LAYERS = (
     "thinwire",
     "lab",
     "tasks",
+    "bench",
     "cli",
 )
 """From the ground up. What stands in one line may not import each other, and nothing may import from a later line."""
