@@ -9,6 +9,7 @@ import importlib.util
 import os
 import threading
 import warnings
+from contextlib import nullcontext
 from types import ModuleType
 from typing import Any
 
@@ -94,7 +95,8 @@ def blocks_of(n: int) -> int:
 def start(program: Any, n: int, *arguments: Any, **constants: int) -> None:
     """Start one instance of a program for every block of ``n`` elements, on the device of its first argument."""
     if n:
-        with torch.cuda.device_of(arguments[0]):
+        device = arguments[0].device
+        with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
             program[(blocks_of(n),)](*arguments, **constants, num_warps=_WARPS)
 
 

@@ -12,9 +12,12 @@ from thinwire.kernels.triton.base import FLOATS, OnGpu, blocks_of, programs, sta
 from thinwire.types import index_dtype
 
 _HEAD = 2
-_WIDEST = 11
-_DIGITS = {4: (11, 10, 10), 8: (11, 11, 11, 10, 10, 10)}
-"""By bytes of a value, the widths of the digits of its magnitude, which has one bit less than the value."""
+_WIDEST = 8
+DIGITS = {4: (7, 6, 6, 6, 6), 8: (8, 8, 8, 8, 8, 8, 8, 7)}
+"""By bytes of a value, the widths of the digits of its magnitude, which has one bit less than the value.
+
+Narrow ones take more passes; but the compiler makes a histogram by asking each bin, element by element, what is in it.
+"""
 
 
 class TritonSelection(OnGpu):
@@ -76,7 +79,7 @@ class TritonSelection(OnGpu):
 
 def _state_of_kth(values: Tensor, k: int) -> Tensor:
     """The state that has found the k-th largest magnitude, and how many of its equals are among the k largest."""
-    widths = _DIGITS[values.itemsize]
+    widths = DIGITS[values.itemsize]
     states = torch.zeros(len(widths) + 1, _HEAD + (1 << _WIDEST), dtype=torch.int64, device=values.device)
     states[0, 1] = k
     shift, n = sum(widths), values.numel()

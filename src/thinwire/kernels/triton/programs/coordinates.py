@@ -87,12 +87,12 @@ def join_gaps(data, n, bits, ends, steps):
     A step of 2**42 and more is cut there: it is refused anyway, and no sum of such steps comes back into range unseen.
     """
     at = places()
-    first, last = (at * bits) >> 3, (n * bits + 7) >> 3
+    one = tl.full([], 1, tl.int64)
+    first, last = (at * bits) >> 3, (one * n * bits + 7) >> 3
     low = tl.zeros_like(at)
     for octet in tl.static_range(LOW_BYTES):
         inside = (at < n) & (first + octet < last)
         low |= tl.load(data + first + octet, mask=inside, other=0).to(tl.int64) << (8 * octet)
-    one = tl.full([], 1, tl.int64)
     low = (low >> ((at * bits) & 7)) & ((one << bits) - 1)
     quotients = tl.minimum(gaps_at(ends, at, n), (one << 42) >> bits)
     tl.store(steps + at, (quotients << bits) + low + 1, mask=at < n)
