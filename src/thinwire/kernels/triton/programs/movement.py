@@ -12,6 +12,8 @@ def lift(values, indices, taken, n):
     at = places()
     there = tl.load(indices + at, mask=at < n, other=0).to(tl.int64)
     tl.store(taken + at, tl.load(values + there, mask=at < n), mask=at < n)
+    # One thread may read a value and another one put the zero there: first all are to have read.
+    tl.debug_barrier()
     tl.store(values + there, tl.zeros_like(there).to(values.dtype.element_ty), mask=at < n)
 
 
