@@ -19,6 +19,7 @@ from triton.runtime.jit import JITFunction  # noqa: E402
 
 from tests.native.triton_uses import USES, Use  # noqa: E402
 from thinwire.kernels.triton import programs  # noqa: E402
+from thinwire.kernels.triton.base import OPTIONS  # noqa: E402
 
 CAPABILITIES = (80, 90)
 HELPERS = {"places", "ranks", "magnitudes", "gaps_at", "bits_at"}
@@ -58,7 +59,7 @@ def test_every_use_compiles(name: str, capability: int) -> None:
     for number, use in enumerate(USES[name]):
         # Alignment changes how memory is read, not what is computed: it is enough to see both now and then.
         unit = source(known()[name], use, aligned=number % 2 == 0)
-        compiled = triton.compile(unit, target=target, options={"num_warps": 8})
+        compiled = triton.compile(unit, target=target, options=OPTIONS)
         assert f".target sm_{capability}" in compiled.asm["ptx"]
         assert compiled.asm["cubin"].startswith(b"\x7fELF")
 

@@ -86,6 +86,12 @@ def test_bitmap_refuses_to_write_an_index_outside(bad: int) -> None:
         KERNEL.bitmap_write(torch.tensor([3, bad]), 100)
 
 
+def test_bits_beyond_two_to_the_31_are_set_where_they_belong() -> None:
+    bitmap = KERNEL.bitmap_write(torch.tensor([5, 2**31, 2**31 + 77]), 2**31 + 100)
+    assert bitmap.numel() == 2**28 + 13
+    assert [(int(at), int(bitmap[at])) for at in bitmap.nonzero()] == [(0, 32), (2**28, 1), (2**28 + 9, 32)]
+
+
 def cases_of(test: Callable[..., None]) -> list[Any]:
     """What a test of all implementations is parametrized with; but for bytes too many for an interpreter."""
     marks = test.pytestmark  # type: ignore[attr-defined]

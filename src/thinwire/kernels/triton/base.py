@@ -24,7 +24,8 @@ INDICES = (torch.int32, torch.int64)
 BYTES = (torch.uint8,)
 
 INTERPRET = "TRITON_INTERPRET"
-_WARPS = 8
+OPTIONS = {"num_warps": 8, "enable_fp_fusion": False}
+"""How every program is compiled: no product and sum may be rounded as one."""
 
 _verdicts: dict[torch.device, bool] = {}
 _trying = threading.RLock()
@@ -97,7 +98,7 @@ def start(program: Any, n: int, *arguments: Any, **constants: int) -> None:
     if n:
         device = arguments[0].device
         with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
-            program[(blocks_of(n),)](*arguments, **constants, num_warps=_WARPS)
+            program[(blocks_of(n),)](*arguments, **constants, **OPTIONS)
 
 
 def sums_before(counts: Tensor) -> tuple[Tensor, Tensor]:
