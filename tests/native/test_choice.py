@@ -35,7 +35,7 @@ def run(code: str, choice: str | None) -> subprocess.CompletedProcess[str]:
 @needs_native
 @pytest.mark.parametrize("choice", [None, "", "native"])
 def test_native_is_the_default_where_it_exists(choice: str | None) -> None:
-    assert run(REPORT, choice).stdout.split() == [COMPILED[0], "0", "Native"]
+    assert run(REPORT, choice).stdout.split() == [COMPILED[0], "0", "Layered"]
 
 
 def test_the_reference_can_be_forced_silently() -> None:
@@ -43,7 +43,7 @@ def test_the_reference_can_be_forced_silently() -> None:
 
 
 def test_without_the_extension_the_reference_runs_with_one_warning() -> None:
-    assert run(WITHOUT_NATIVE + REPORT, None).stdout.split() == ["reference", "1", "Reference"]
+    assert run(WITHOUT_NATIVE + REPORT, None).stdout.split() == ["reference", "1", "TritonKernels"]
 
 
 def test_without_the_extension_native_cannot_be_forced() -> None:
@@ -62,14 +62,14 @@ def test_an_unknown_choice_lists_the_known_ones() -> None:
     result = run(REPORT, "triton2")
     assert result.returncode != 0
     assert (
-        "KernelError: unknown kernels 'triton2'; the known ones are avx512, avx2, neon, scalar, reference"
+        "KernelError: unknown kernels 'triton2'; the known ones are avx512, avx2, neon, scalar, triton, reference"
         in result.stderr
     )
 
 
 def test_an_unknown_implementation_lists_the_known_ones() -> None:
     with pytest.raises(
-        KernelError, match="unknown kernels 'cuda'; the known ones are avx512, avx2, neon, scalar, reference"
+        KernelError, match="unknown kernels 'cuda'; the known ones are avx512, avx2, neon, scalar, triton, reference"
     ):
         kernels.implementation("cuda")
 
@@ -82,7 +82,7 @@ def test_where_there_is_a_compiler_the_extension_was_built() -> None:
 @needs_native
 @pytest.mark.parametrize("choice", COMPILED)
 def test_each_instruction_set_can_be_forced(choice: str) -> None:
-    assert run(REPORT, choice).stdout.split() == [choice, "0", "Native"]
+    assert run(REPORT, choice).stdout.split() == [choice, "0", "Layered"]
 
 
 @needs_native

@@ -159,8 +159,9 @@ def _as_numbers(version: str) -> tuple[int, ...]:
 
 # Kernels ---------------------------------------------------------------------------------------------------------
 
+_COMPILED = "compiled inner loops for tensors in main memory"
 _KERNELS = {
-    "native": "compiled inner loops for tensors in main memory",
+    "triton": "for tensors on a GPU; checked without one, and not yet run on one",
     "reference": "plain torch and numpy; runs everywhere, several times slower than compiled loops",
 }
 
@@ -170,8 +171,8 @@ def _kernels() -> Iterator[Row]:
 
     for name, why_not in kernels.available().items():
         there = why_not == "yes"
-        meaning = _KERNELS.get(name, "")
-        if not there:
+        meaning = _KERNELS.get(name, _COMPILED)
+        if not there and meaning == _COMPILED:
             meaning = f"reinstall thinwire where there is a C++20 compiler to get {meaning}"
         yield Row(
             about="kernels",

@@ -2,6 +2,8 @@
 
 - ``reference``: plain torch and numpy; defines the semantics; runs everywhere and on every device.
 - ``avx512``, ``avx2``, ``neon``, ``scalar``: compiled, for tensors in main memory, one for each instruction set.
+- ``triton``: for tensors on a GPU, and loaded when the first of these comes. It lies above all others but a reference
+  that was asked for by name, so it need not be chosen.
 
 The implementation is chosen once, at import: the one that the environment variable ``THINWIRE_KERNELS`` names
 (``native`` for the best compiled one), else the best that can run here, with one warning if that is the reference.
@@ -13,6 +15,8 @@ import warnings
 from thinwire.errors import KernelError
 from thinwire.kernels.reference import Reference
 from thinwire.kernels.reference.selection import Taken
+from thinwire.kernels.triton import TritonAnywhere, TritonKernels
+from thinwire.kernels.triton import why_not as _why_not_triton
 
 __all__ = [
     "Kernels",
@@ -60,8 +64,9 @@ __all__ = [
 ]
 
 ENVIRONMENT = "THINWIRE_KERNELS"
-NAMES = ("avx512", "avx2", "neon", "scalar", "reference")
+NAMES = ("avx512", "avx2", "neon", "scalar", "triton", "reference")
 NATIVE = "native"
+TRITON = "triton"
 
 Kernels = Reference
 """What every implementation offers: `thinwire.kernels.reference` documents each function."""
@@ -71,7 +76,7 @@ def implementation(name: str, threads: int | None = None) -> Kernels:
     """One implementation, whether it is the active one or not.
 
     Args:
-        name: ``"reference"``, an instruction set, or ``"native"`` for the best one.
+        name: ``"reference"``, ``"triton"``, an instruction set, or ``"native"`` for the best one.
         threads: For compiled kernels: how many threads they may use; see `thinwire.kernels.native.Native`.
 
     Returns:
@@ -84,14 +89,17 @@ def implementation(name: str, threads: int | None = None) -> Kernels:
         raise KernelError(f"unknown kernels {name!r}; the known ones are {', '.join(NAMES)}, and native for the best")
     if name == "reference":
         return Reference()
+    if name == TRITON:
+        return _triton()
     try:
-        from thinwire.kernels.native import INSTRUCTION_SETS, Native
+        from thinwire.kernels.layers import Layered
+        from thinwire.kernels.native import INSTRUCTION_SETS
     except ImportError as error:
         raise KernelError(
             f"the {name} kernels are not available here ({error}); write {ENVIRONMENT}=reference, "
             "or reinstall thinwire where there is a C++20 compiler"
         ) from error
-    return Native(INSTRUCTION_SETS[0] if name == NATIVE else name, threads)
+    return Layered(INSTRUCTION_SETS[0] if name == NATIVE else name, threads)
 
 
 def available() -> dict[str, str]:
@@ -102,6 +110,16 @@ def available() -> dict[str, str]:
 def active() -> str:
     """The name of the implementation in use."""
     return _active
+
+
+def _triton() -> Kernels:
+    """Triton's kernels for all that they can take, if they can run here."""
+    if reason := _why_not_triton():
+        raise KernelError(
+            f"the triton kernels are not available here ({reason}); write {ENVIRONMENT}=native or leave it away: "
+            "tensors on a GPU go to triton by themselves where they can"
+        )
+    return TritonAnywhere()
 
 
 def _why_not(name: str) -> str:
@@ -118,7 +136,7 @@ def _choose() -> str:
     forced = os.environ.get(ENVIRONMENT)
     if forced and forced != NATIVE:
         return forced
-    compiled = [name for name in NAMES if name != "reference" and not _why_not(name)]
+    compiled = [name for name in NAMES if name not in (TRITON, "reference") and not _why_not(name)]
     if compiled or forced:
         return compiled[0] if compiled else NATIVE
     warnings.warn(
@@ -131,7 +149,7 @@ def _choose() -> str:
 
 
 _active = _choose()
-_kernels = implementation(_active)
+_kernels = implementation(_active) if os.environ.get(ENVIRONMENT) or _active != "reference" else TritonKernels()
 
 energy = _kernels.energy
 top_k = _kernels.top_k
