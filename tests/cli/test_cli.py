@@ -53,7 +53,10 @@ def test_kernels_that_do_not_exist_are_a_mistake_too(command: str) -> None:
         [sys.executable, "-c", program, command], env=environ, capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert done.stderr == "thinwire: unknown kernels 'bogus'; the known ones are native, reference\n"
+    assert done.stderr == (
+        "thinwire: unknown kernels 'bogus'; the known ones are avx512, avx2, neon, scalar, triton, reference, "
+        "and native for the best\n"
+    )
 
 
 @pytest.mark.parametrize(

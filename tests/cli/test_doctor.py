@@ -109,8 +109,8 @@ def test_features_are_those_of_the_processor(rows: Rows) -> None:
 
 def test_extras_are_those_of_the_package(rows: Rows) -> None:
     for extra in metadata.metadata("thinwire").get_all("Provides-Extra") or []:
-        assert rows[extra]["about"] == "extras"
-    assert rows["cli"]["state"] == "ok"
+        assert rows[f"thinwire[{extra}]"]["about"] == "extras"
+    assert rows["thinwire[cli]"]["state"] == "ok"
 
 
 @pytest.mark.skipif(not Path("/proc/config.gz").exists(), reason="this kernel does not tell how it was built")

@@ -155,10 +155,10 @@ OF_LEDGER = (
     Mutant(
         name="large-is-infinite",
         safeguard="Large numbers whose squares overflow are no overflow",
-        file="kernels/reference/selection.py",
-        old="    if not math.isfinite(norm) and bool(torch.isfinite(values).all()):\n",
+        file="kernels/reference/sums.py",
+        old="    if math.isinf(total) and bool(torch.isfinite(values).all()):\n",
         new="    if False:\n",
-        tests=(f"{STEP}test_large_numbers_are_no_overflow[torch.float32-1e+38]",),
+        tests=("tests/native/test_selection.py::test_large_numbers_have_a_finite_energy[torch.float64-reference]",),
     ),
     Mutant(
         name="sum-in-the-narrow-type",

@@ -96,7 +96,7 @@ def test_awkward_values_come_back(kernel: Kernels, codec: Codec, format: ValueFo
     levels = None
     if format is ValueFormat.INT8:
         scale = float(torch.tensor(0.37))
-        values = torch.arange(-128, 128).float() * scale
+        values = torch.arange(-127, 128).float() * scale
     elif format.levels:
         scale = 1.0
         levels = torch.tensor([0.0, 2.0**-133, 2.0**-126, 0.75, 1.0, 1.0, 3.0, 2.0**127])[-format.levels :].clone()

@@ -228,7 +228,7 @@ DAMAGES: dict[str, Callable[[State], Any]] = {
     "a density that is no number": plan_with("selector.selector.density", math.nan),
     "a density that is a part": plan_with("selector.selector.density", {"name": "top-k"}),
     "a width of zero": plan_with("selector.selector.width", 0),
-    "an unknown rounding": plan_with("selector.to", "int4"),
+    "an unknown rounding": plan_with("selector.to", "int3"),
     "a rounding that is a list": plan_with("selector.to", ["int8"]),
     "a selector inside that is none": plan_with("selector.selector", 3),
     "a momentum of one": plan_with("feedback.momentum", 1),

@@ -258,7 +258,7 @@ def _machine() -> Iterator[Row]:
     found = f"{usable} usable of {os.cpu_count()}"
     meaning = "ranks on one machine share them; give each its part with torch.set_num_threads"
     yield Row(about=about, name="CPUs", state=State.INFO, found=found, meaning=meaning)
-    meaning = "the compiled kernels do not choose by these yet"
+    meaning = "compiled kernels are chosen by these"
     yield Row(about=about, name="CPU features", state=State.INFO, found=_cpu_features(), meaning=meaning)
     cards = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
     meaning = "thinwire was never run on a GPU" if cards else "training runs on the CPUs"
@@ -371,7 +371,7 @@ def _extras() -> Iterator[Row]:
         absent = [name for name, _ in _requirements(extra) if not _version_of(name)]
         yield Row(
             about="extras",
-            name=extra,
+            name=f"thinwire[{extra}]",
             state=State.MISSING if absent else State.OK,
             found=f"{', '.join(absent)} missing" if absent else "installed",
             meaning=_pip_line(extra) if absent else "",

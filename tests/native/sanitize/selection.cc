@@ -5,6 +5,7 @@
 
 #include "common.h"
 #include "selection/selection.h"
+#include "selection/statistics.h"
 
 using namespace thinwire;
 
@@ -33,11 +34,12 @@ void select(const Machine& machine, std::size_t n, int distinct) {
     std::replace_if(values.get(), values.get() + n, [](Float value) { return value != value; }, Float(1));
   }
   for (const Float threshold : {Float(0), Float(0.5), Float(2.5)}) {
-    const std::size_t count = count_at_least(values.get(), n, threshold);
+    const std::size_t count = count_at_least(machine, values.get(), n, threshold);
     auto out = exactly<Index>(count);
-    require(at_least(values.get(), n, threshold, out.get(), count) == count, "at_least counts alike");
-    auto few = exactly<Index>(count / 2);
-    require(at_least(values.get(), n, threshold, few.get(), count / 2) == count / 2, "at_least stops");
+    AtLeast found;
+    require(found.find(machine, values.get(), n, threshold) == count, "at_least counts alike");
+    found.write(out.get());
+    require(std::is_sorted(out.get(), out.get() + count), "at_least is in order");
   }
 }
 
