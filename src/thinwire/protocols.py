@@ -5,7 +5,7 @@ Every part is a frozen dataclass of options without state: what changes from ste
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -47,6 +47,20 @@ class Wire(Protocol):
 
     def swap(self, note: bytes) -> list[bytes]:
         """Everybody's note, in rank order. All notes have the same length."""
+
+    def post(self, letters: Mapping[int, Tensor]) -> None:
+        """Send each of some ranks a letter. Every `post` has its `collect`; they go by different letters, in order.
+
+        A letter must not change before it was collected. It is on its way at once, and arrives after one one-way delay
+        if it is not much longer than the last ones. Any thread may post, one at a time; what goes wrong is raised
+        by `collect`. It is no call of the common sequence.
+        """
+
+    def collect(self, sources: Collection[int], *, patient: bool = False) -> dict[int, Tensor]:
+        """The next letter of each of some ranks, when those that were posted with it are sent: one round.
+
+        A letter may have any length. A patient call waits for ranks that are still computing.
+        """
 
     def all_gather(self, message: Tensor, sizes: Sequence[int]) -> list[Tensor]:
         """Everybody's message, in rank order; ``sizes`` are their lengths, known to all."""

@@ -7,8 +7,10 @@ reused. A rank that fails says so in the store, so that ranks which are no neigh
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
+from typing import cast
 
 import torch
 import torch.distributed as dist
@@ -16,6 +18,7 @@ from torch import Tensor
 
 from thinwire.errors import BrokenGroupError, DeadlineError, PeerFailedError, SyncError
 from thinwire.exchanges.all_reduce import ring_chunks
+from thinwire.mail import Collected, Mailbox
 from thinwire.pace import Pace
 from thinwire.torch_names import Store
 from thinwire.types import Traffic
@@ -54,22 +57,67 @@ class GroupWire:
         self._keys = f"thinwire/{group.group_name}/{life}"
         self._operations = 0
         self._abandoned: list[tuple[dist.Work, tuple[Tensor, ...]]] = []
+        self._posted: deque[Mapping[int, Tensor]] = deque()
+        by_letters = self.world > 1 and dist.get_backend(group) == "gloo"
+        self._mailbox = Mailbox(group, self._root, self.rank) if by_letters else None
 
     def swap(self, note: bytes) -> list[bytes]:
-        """Everybody's note, by a direct all-to-all: two one-way delays, where a ring pays 2 (world - 1)."""
+        """Everybody's note, as letters."""
+        mine = torch.frombuffer(bytearray(note), dtype=torch.uint8)
+        others = [rank for rank in range(self.world) if rank != self.rank]
+        self.post(dict.fromkeys(others, mine))
+        theirs = self.collect(others, patient=True)
+        return [note if rank == self.rank else theirs[rank].numpy().tobytes() for rank in range(self.world)]
+
+    def post(self, letters: Mapping[int, Tensor]) -> None:
+        """Send a letter to each of some ranks; errors are raised by `collect`. Any thread may call it."""
+        self._posted.append(letters)
+        if self._mailbox is not None and not self.broken and self._group is not None:
+            self._mailbox.post(letters)
+
+    def collect(self, sources: Collection[int], *, patient: bool = False) -> dict[int, Tensor]:
+        """The next letter of each of some ranks. A patient call may wait for ranks that are still computing."""
         self.calls += 1
-        size = len(note)
-        mine = torch.frombuffer(bytearray(note) * self.world, dtype=torch.uint8).to(self._device)
-        theirs = torch.empty_like(mine)
-        cost = Traffic(bytes_sent=(self.world - 1) * size, rounds=1 if self.world > 1 else 0)
+        posted = self._posted.popleft()
+        cost = Traffic(bytes_sent=sum(map(Tensor.numel, posted.values())), rounds=1 if posted or sources else 0)
+        if self._mailbox is None:
+            return self._collect_by_collectives(posted, sources, cost, patient=patient)
+        collected: list[Collected] = []
+
+        def start() -> dist.Work:
+            assert self._mailbox is not None
+            collected.append(self._mailbox.collect(sources))
+            return cast(dist.Work, collected[0])
+
+        self._run(start, cost, tuple(posted.values()), patient=patient)
+        return collected[0].letters if collected else {}
+
+    def _collect_by_collectives(
+        self, posted: Mapping[int, Tensor], sources: Collection[int], cost: Traffic, *, patient: bool
+    ) -> dict[int, Tensor]:
+        """Letters on a backend whose receives cannot stand ready: first their lengths, then all of them at once."""
+        sizes = torch.zeros(self.world, dtype=torch.int64)
+        for to, letter in posted.items():
+            sizes[to] = letter.numel()
+        sizes = sizes.to(self._device)
+        theirs = torch.empty_like(sizes)
         self._run(
-            lambda: dist.all_to_all_single(theirs, mine, group=self._group, async_op=True),
-            cost,
-            (mine, theirs),
-            patient=True,
+            lambda: dist.all_to_all_single(theirs, sizes, group=self._group, async_op=True),
+            Traffic(),
+            (sizes, theirs),
+            patient=patient,
         )
-        raw = theirs.cpu().numpy().tobytes()
-        return [raw[rank * size : (rank + 1) * size] for rank in range(self.world)]
+        nothing = torch.empty(0, dtype=torch.uint8)
+        mine = torch.cat([posted.get(rank, nothing) for rank in range(self.world)]).to(self._device)
+        splits = theirs.tolist()
+        arrived = torch.empty(sum(splits), dtype=torch.uint8, device=self._device)
+        self._run(
+            lambda: dist.all_to_all_single(arrived, mine, splits, sizes.tolist(), group=self._group, async_op=True),
+            cost,
+            (mine, arrived),
+        )
+        letters = torch.split(arrived.cpu(), splits)
+        return {source: letters[source] for source in sources}
 
     def all_gather(self, message: Tensor, sizes: Sequence[int]) -> list[Tensor]:
         """Everybody's message, padded to the longest on the way."""
@@ -195,6 +243,8 @@ class GroupWire:
 
     def leave(self) -> None:
         """Destroy the group, unless it is somebody else's, or an operation is still running in it."""
+        if self._mailbox is not None and self.broken:
+            self._mailbox.close()
         running = any(not work.is_completed() for work, _ in self._abandoned)
         if self._private and not running and self._group is not None and dist.is_initialized():
             group, self._group = self._group, None

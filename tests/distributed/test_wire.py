@@ -164,3 +164,33 @@ def starting_threads(rank: int, world: int) -> set[str]:
 def test_one_thread_starts_all_collectives(pool: PoolFactory) -> None:
     """Started from several, they reach the backend in different orders on different ranks."""
     assert pool(2).run(starting_threads, timeout=12.0) == [{"thinwire-courier"}] * 2
+
+
+LENGTHS = (0, 1, 4000, 4096, 4097, 5000, 100_000, 3, 3, 3_000_000, 3_000_000, 3_000_000, 17, 0, 4097, 70_000)
+
+
+def letters_of_all_lengths(rank: int, world: int) -> None:
+    """Longer and shorter than what stands ready, several on their way at once, and not to everybody."""
+    wire = Membership(world_group(), 60.0, 1).wire
+
+    def letter(source: int, to: int, number: int) -> torch.Tensor:
+        length = LENGTHS[(number + source + 2 * to) % len(LENGTHS)]
+        return (torch.arange(length) * (source + 3) + to + number).to(torch.uint8)
+
+    others = [other for other in range(world) if other != rank]
+    posted = 0
+    for number in range(40):
+        while posted < min(40, number + 1 + number % 3):
+            wire.post({to: letter(rank, to, posted) for to in others})
+            posted += 1
+        came = wire.collect(others)
+        assert all(torch.equal(came[source], letter(source, rank, number)) for source in others)
+    for number in range(10):
+        wire.post({(rank + 1) % world: letter(rank, 0, number)})
+        left = (rank - 1) % world
+        assert torch.equal(wire.collect([left])[left], letter(left, 0, number))
+
+
+@pytest.mark.parametrize("world", [2, 3, 4])
+def test_letters_of_all_lengths_arrive_in_order(pool: PoolFactory, world: int) -> None:
+    pool(world).run(letters_of_all_lengths)

@@ -9,7 +9,8 @@ import queue
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -26,15 +27,16 @@ Box = queue.SimpleQueue[Any]
 class ThreadWire:
     """One rank's end of a wire in memory; a `thinwire.protocols.Wire`."""
 
-    def __init__(self, rank: int, boxes: Sequence[Sequence[Box]], jitter: random.Random | None) -> None:
-        """Join: ``boxes[a][b]`` holds what rank a has sent to rank b."""
+    def __init__(self, rank: int, boxes: Sequence[Sequence[Sequence[Box]]], jitter: random.Random | None) -> None:
+        """Join: ``boxes[0][a][b]`` holds what rank a has sent to rank b in collectives, ``boxes[1]`` its letters."""
         self.rank = rank
-        self.world = len(boxes)
+        self.world = len(boxes[0])
         self.broken: str | None = None
         self.calls = 0
         self.bytes_sent = 0
         self.rounds = 0
-        self._boxes = boxes
+        self._boxes, self._letters = boxes
+        self._posted: deque[bool] = deque()
         self._jitter = jitter
 
     @property
@@ -42,15 +44,15 @@ class ThreadWire:
         """What this rank has sent so far, and in how many rounds."""
         return Traffic(bytes_sent=self.bytes_sent, rounds=self.rounds)
 
-    def _send(self, to: int, data: Tensor | bytes) -> None:
+    def _send(self, to: int, data: Tensor, boxes: Sequence[Sequence[Box]] | None = None) -> None:
         if self._jitter is not None and self._jitter.random() < 0.05:
             time.sleep(self._jitter.random() * 0.002)
-        self.bytes_sent += len(data) if isinstance(data, bytes) else data.numel() * data.element_size()
-        self._boxes[self.rank][to].put(data if isinstance(data, bytes) else data.clone())
+        self.bytes_sent += data.numel() * data.element_size()
+        (boxes or self._boxes)[self.rank][to].put(data.clone())
 
-    def _receive(self, source: int) -> Any:
+    def _receive(self, source: int, boxes: Sequence[Sequence[Box]] | None = None) -> Any:
         try:
-            data = self._boxes[source][self.rank].get(timeout=_TIMEOUT)
+            data = (boxes or self._boxes)[source][self.rank].get(timeout=_TIMEOUT)
         except queue.Empty:
             self.broken = f"rank {source} sent nothing for {_TIMEOUT} s"
             raise SyncError(self.broken, ranks=(source,)) from None
@@ -70,15 +72,27 @@ class ThreadWire:
         for other in range(self.world):
             if other != self.rank:
                 self._boxes[self.rank][other].put(error)
+                self._letters[self.rank][other].put(error)
 
     def swap(self, note: bytes) -> list[bytes]:
         """To all at once: one round."""
+        mine = torch.frombuffer(bytearray(note), dtype=torch.uint8)
+        others = [rank for rank in range(self.world) if rank != self.rank]
+        self.post(dict.fromkeys(others, mine))
+        theirs = self.collect(others, patient=True)
+        return [note if rank == self.rank else theirs[rank].numpy().tobytes() for rank in range(self.world)]
+
+    def post(self, letters: Mapping[int, Tensor]) -> None:
+        """Put letters into boxes."""
+        for to, letter in letters.items():
+            self._send(to, letter, self._letters)
+        self._posted.append(bool(letters))
+
+    def collect(self, sources: Collection[int], *, patient: bool = False) -> dict[int, Tensor]:
+        """Take letters out of boxes."""
         self.calls += 1
-        for other in range(self.world):
-            if other != self.rank:
-                self._send(other, note)
-        self.rounds += 1 if self.world > 1 else 0
-        return [note if other == self.rank else self._receive(other) for other in range(self.world)]
+        self.rounds += 1 if self._posted.popleft() or sources else 0
+        return {source: self._receive(source, self._letters) for source in sources}
 
     def all_gather(self, message: Tensor, sizes: Sequence[int]) -> list[Tensor]:
         """A ring: in each round, pass on what came last. Blocks are as long as the longest."""
@@ -137,7 +151,7 @@ def run_threads(function: Callable[..., Any], world: int, *args: Any, jitter: in
     Returns:
         The results, or the exceptions that were raised, in rank order.
     """
-    boxes = [[Box() for _ in range(world)] for _ in range(world)]
+    boxes = [[[Box() for _ in range(world)] for _ in range(world)] for _ in ("collectives", "letters")]
     results: list[Any] = [None] * world
 
     def work(rank: int) -> None:
