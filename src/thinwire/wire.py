@@ -243,7 +243,7 @@ class GroupWire:
 
     def leave(self) -> None:
         """Destroy the group, unless it is somebody else's, or an operation is still running in it."""
-        if self._mailbox is not None and self.broken:
+        if self._mailbox is not None and self._private and self.broken:
             self._mailbox.close()
         running = any(not work.is_completed() for work, _ in self._abandoned)
         if self._private and not running and self._group is not None and dist.is_initialized():
