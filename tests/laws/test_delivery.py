@@ -12,7 +12,7 @@ from thinwire.lab.threads import ThreadWire, run_threads
 from thinwire.layout import Layout
 from thinwire.ledger import Ledger
 from thinwire.plans import Plan
-from thinwire.roll_call import SIZE, Record, What
+from thinwire.roll_call import SIZE, Record, What, announce
 from thinwire.selectors import TopK
 from thinwire.types import Traffic, Turn, ValueFormat, unit_count
 
@@ -25,11 +25,15 @@ class Witness(ThreadWire):
     letters: list[int]
     costs: list[Traffic]
 
-    def swap(self, note: bytes) -> list[bytes]:
+    def hear(self):
         """As the wire does, with an ear open."""
-        notes = self.counted(super().swap, note)
-        self.letters = [Record.unpack(each).letter for each in notes]
+        notes = self.counted(super().hear)
+        self.letters = [Record.unpack(note[:SIZE].numpy().tobytes()).letter for note in notes]
         return notes
+
+    def collect(self, *args):
+        """Counted."""
+        return self.counted(super().collect, *args)
 
     def all_gather(self, *args):
         """Counted."""
@@ -89,7 +93,10 @@ def declared(plan: Plan, wire: ThreadWire, sent: int) -> Traffic:
     else:
         payload, itemsize = max(wire.letters), 1
     told = plan.agreement.traffic(wire.world, max(wire.letters)) if plan.agreement.tells else Traffic()
-    return roll_call + told + plan.exchange.traffic(wire.world, payload, itemsize)
+    exchanged = plan.exchange.traffic(wire.world, payload, itemsize)
+    if plan.exchange.early and not plan.shares_coordinates:
+        exchanged = Traffic(bytes_sent=exchanged.bytes_sent)  # in the round of the roll call
+    return roll_call + told + exchanged
 
 
 @pytest.mark.parametrize("world", [2, 3, 4, 5, 8])
@@ -161,7 +168,8 @@ def _all_gather():
 
 def test_the_roll_call_costs_one_round():
     def run(wire: ThreadWire) -> Traffic:
-        wire.swap(Record(what=What.VOTE, world=wire.world, generation=0, step=0, rank=wire.rank).pack())
+        announce(wire, Record(what=What.VOTE, world=wire.world, generation=0, step=0, rank=wire.rank))
+        wire.hear()
         return wire.traffic
 
     assert run_threads(run, 5) == [Traffic(bytes_sent=4 * SIZE, rounds=1)] * 5
