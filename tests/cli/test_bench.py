@@ -135,8 +135,8 @@ def times_of(run: Run, role: Role) -> Times:
 def test_a_wrong_contestant_is_counted_and_shown() -> None:
     wrong = spoiled(CASES["scatter_add_"], torch=forgetful)
     assert times_of(wrong, Role.KERNEL).wrong == 0
-    # Two elements in each of 128 slots of the warm-up, and in the last slot of the last round.
-    slots = 128
+    # Two elements in each of 32 slots of the warm-up, and in the last slot of the last round.
+    slots = 32
     assert times_of(wrong, Role.TORCH).wrong == 2 * (slots + 1)
     assert [line.split(": ")[1] for line in wrong.failures] == [f"{2 * (slots + 1)} elements wrong"]
     rows = dict(zip(("kernel", "torch"), next(table.rows(wrong))[1], strict=True))
@@ -153,7 +153,7 @@ def test_a_wrong_kernel_is_counted() -> None:
 
     case = replace(CASES["scatter_add_"], call=call)
     wrong = run_of(an_ask(cases=[case], implementations=("reference", oracle.COMPILED[0])))
-    assert [one.wrong for one in wrong.heats[0].times if one.role is not Role.YARDSTICK] == [0, 2 * 129, 0]
+    assert [one.wrong for one in wrong.heats[0].times if one.role is not Role.YARDSTICK] == [0, 2 * 33, 0]
     assert len(wrong.failures) == 1
 
 
