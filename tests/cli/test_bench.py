@@ -1,6 +1,7 @@
 """The kernel benchmark's plumbing, at tiny sizes. How fast anything is, no test asks."""
 
 import json
+import math
 import subprocess
 import sys
 import time
@@ -22,7 +23,7 @@ from tests.native import oracle
 from thinwire import kernels
 from thinwire.bench import machine
 from thinwire.bench.errors import BenchError
-from thinwire.bench.kernels import asked, checks, picture, table
+from thinwire.bench.kernels import asked, bars, checks, picture, table
 from thinwire.bench.kernels.asked import Asked
 from thinwire.bench.kernels.case import Case
 from thinwire.bench.kernels.cases import FAMILIES
@@ -505,6 +506,47 @@ def test_ratios_are_to_the_floor_the_addition_and_torch() -> None:
     assert heat_of(in_place=True).floor(1) == 50.0
     assert heat.floor(1) == 100.0
     assert heat.floor(2) is None
+
+
+def a_run_with(case: str, density: float | None, kernel: float, *, moves: int = 0, size: int = bars.SIZE) -> Run:
+    heat = replace(heat_of(in_place=True), case=case, density=density, moves=moves, size=size)
+    times = [replace(heat.times[0], nanoseconds=[1.0, kernel, 1e12]), *heat.times[1:]]
+    return Run(facts={}, asked={}, heats=[replace(heat, times=times)], skipped=[], load_before=[], load_after=[])
+
+
+@pytest.mark.parametrize(
+    ("case", "density", "kernel", "outcomes"),
+    [
+        # Beside an addition of 120 ns and a torch expression of 6000 ns.
+        ("take_top_k", 0.1, 480.0, [("4 (scalar)", True)]),
+        ("take_top_k", 0.1, 481.0, [("4.01 (scalar)", False)]),
+        ("take_top_k", 0.01, 150.0, [("1.25 (scalar)", True), ("40 (scalar)", True)]),
+        ("take_top_k", 0.01, 160.0, [("1.33 (scalar)", True), ("37.5 (scalar)", False)]),
+        ("scatter_sum_", 0.01, 1501.0, [("4 (scalar)", False)]),
+        ("rice_read", 0.01, 1e6, [("1 (scalar)", True), ("2 (scalar)", True)]),
+        ("rice_read", 0.01, 2e6, [("0.5 (scalar)", False), ("1 (scalar)", True)]),
+        ("sampled_spectrum", None, 36.0, [("0.3 (scalar)", True)]),
+        ("top_k", 0.01, 1.0, []),
+    ],
+)
+def test_bars_are_held_against_medians(
+    case: str, density: float | None, kernel: float, outcomes: list[tuple[str, bool]]
+) -> None:
+    run = a_run_with(case, density, kernel)
+    assert [(one.measured, one.passed) for one in bars.verdicts(run)] == outcomes
+    lines = table.verdicts(run)
+    assert [line.split(" | ")[2].rstrip(" |") for line in lines[2:]] == [
+        "passed" if passed else "missed" for _, passed in outcomes
+    ]
+    assert bars.verdicts(a_run_with(case, density, kernel, size=1_000_000)) == []
+
+
+def test_the_bytes_of_indices_are_held_against_their_entropy() -> None:
+    best = (math.lgamma(25e6 + 1) - math.lgamma(25e4 + 1) - math.lgamma(25e6 - 25e4 + 1)) / math.log(2) / 8
+    for share, passed in ((1.07, True), (1.09, False)):
+        run = a_run_with("rice_write", 0.01, 1.0, moves=4 * 250_000 + round(share * best))
+        above = bars.verdicts(run)[-1]
+        assert (above.measured.split(" ")[0], above.passed) == (f"{100 * share - 100:.3g}", passed)
 
 
 @pytest.mark.parametrize(

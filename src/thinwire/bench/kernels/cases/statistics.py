@@ -24,7 +24,7 @@ _EPSILON = 1e-3
 _LAYERS = 64
 _LINE = 64
 _SHARE = 0.01
-_DIGITS = 1e-3
+_DIGITS = 1e-2
 
 _OWN_SAMPLE = "torch draws a sample of its own, so that only the form of its result is checked"
 
@@ -72,7 +72,7 @@ def _moments(values: Tensor) -> tuple[float, ...]:
 
 
 def _roughly(arguments: Arguments, expected: Any, got: Any) -> int:
-    """Sums of many float32 lose digits: three are left, of the largest number in each list."""
+    """Sums of many float32 lose digits: two are left, of the largest number in each list."""
     del arguments
     pairs = zip(expected, got, strict=True) if isinstance(expected[0], tuple) else [(expected, got)]
     return sum(differences(torch.tensor(one), torch.tensor(other), tolerance=_DIGITS) for one, other in pairs)
@@ -159,6 +159,8 @@ STATISTICS = (
         make=lambda task: (task.gradient(),),
         torch=lambda values: torch.linalg.vector_norm(values).item() ** 2,
         moves=nbytes,
+        torch_check=_near,
+        remark="torch sums in float32, which of so many squares loses digits",
         densities=False,
     ),
     Case(
