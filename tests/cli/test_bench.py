@@ -29,7 +29,7 @@ from thinwire.bench.kernels.case import Case
 from thinwire.bench.kernels.cases import FAMILIES
 from thinwire.bench.kernels.data import KINDS, Task
 from thinwire.bench.kernels.measure import Broom, Clock, Contestant, Effort, Slots, race
-from thinwire.bench.kernels.moved import line_bytes
+from thinwire.bench.kernels.moved import line_bytes, tensors_in
 from thinwire.bench.kernels.record import Heat, Role, Run, Times, Yardstick
 from thinwire.bench.kernels.sweep import points, shortage, sweep
 from thinwire.cli import main
@@ -201,6 +201,19 @@ def test_sums_may_differ_in_the_last_places() -> None:
 def test_sets_have_no_order() -> None:
     assert checks.as_sets((), (torch.tensor([1, 2, 3]),), (torch.tensor([3, 1, 2]),)) == 0
     assert checks.as_sets((), (torch.tensor([1, 2, 3]),), (torch.tensor([3, 1, 1]),)) == 1
+
+
+def test_chance_may_have_a_part_but_not_in_the_form() -> None:
+    assert checks.of_the_same_form((), 1.0, 2.0) == 0
+    assert checks.of_the_same_form((), 1.0, torch.ones(1)) == 1
+    assert checks.of_the_same_form((), torch.ones(3), torch.zeros(3)) == 0
+    assert checks.of_the_same_form((), torch.ones(3), torch.zeros(1)) == 2
+    assert checks.of_the_same_form((), torch.ones(3), None) == 3
+
+
+def test_tensors_are_found_however_deep() -> None:
+    one, two, three = torch.ones(1), torch.ones(2), torch.ones(3)
+    assert [len(part) for part in tensors_in((one, [(two, 5), "x"], ((three,),)))] == [1, 2, 3]
 
 
 def test_the_largest_may_be_any_of_equal_ones() -> None:
