@@ -50,13 +50,7 @@ Status gather(const Machine& machine, const Float* values, std::size_t n, const 
         sound.store(false, std::memory_order_relaxed);
         return;
       }
-      std::size_t i = block;
-      // Only inside the block: what lies behind it has not been checked yet.
-      for (; i + kAhead < to; ++i) {
-        __builtin_prefetch(values + indices[i + kAhead]);
-        out[i] = values[indices[i]];
-      }
-      for (; i < to; ++i) out[i] = values[indices[i]];
+      for (std::size_t i = block; i < to; ++i) out[i] = values[indices[i]];
     }
   });
   return sound.load() ? Status::kOk : Status::kRange;

@@ -19,7 +19,6 @@
 namespace thinwire {
 
 constexpr std::size_t kSample = std::size_t{1} << 14;
-constexpr std::size_t kSampleOneIn = 32;  // a larger part of a short vector costs more than it saves
 constexpr std::size_t kSampleFrom = std::size_t{1} << 15;  // below this a sample saves nothing
 constexpr int kDigitBits = 11;
 constexpr std::size_t kDigits = std::size_t{1} << kDigitBits;
@@ -69,7 +68,7 @@ Guess<Float> guess_bounds(std::size_t n, std::size_t k, BitsAt bits_at) {
   using Bits = Magnitude<Float>;
   struct Tag {};
   const double density = static_cast<double>(k) / static_cast<double>(n);
-  const std::size_t size = std::min(n / kSampleOneIn, kSample);
+  const std::size_t size = std::min(n / 4, kSample);
   const double expected = density * static_cast<double>(size);
   const double margin = 4 * std::sqrt(expected) + 8;
   if (n < kSampleFrom || expected + margin >= static_cast<double>(size) / 2) return {.room = n};

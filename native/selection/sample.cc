@@ -9,21 +9,16 @@ namespace thinwire {
 
 template <class Float>
 std::size_t sample(const Float* values, std::size_t n, std::size_t stride, std::uint64_t seed, Float* out) {
-  constexpr std::size_t kBlock = 64;
-  std::size_t places[2][kBlock];
+  constexpr std::size_t kAhead = 64;
+  std::size_t places[kAhead];
   const std::size_t strides = n / stride;  // the whole ones
-  const auto ask_for = [&](std::size_t from) {
-    for (std::size_t i = from; i < std::min(from + kBlock, strides); ++i) {
-      const std::size_t place = i * stride + lot(seed, i, stride);
-      places[from / kBlock % 2][i - from] = place;
-      __builtin_prefetch(values + place);
+  for (std::size_t from = 0; from < strides; from += kAhead) {
+    const std::size_t count = std::min(kAhead, strides - from);
+    for (std::size_t i = 0; i < count; ++i) {
+      places[i] = (from + i) * stride + lot(seed, from + i, stride);
+      __builtin_prefetch(values + places[i]);
     }
-  };
-  ask_for(0);
-  for (std::size_t from = 0; from < strides; from += kBlock) {
-    ask_for(from + kBlock);
-    const std::size_t count = std::min(kBlock, strides - from);
-    for (std::size_t i = 0; i < count; ++i) out[from + i] = values[places[from / kBlock % 2][i]];
+    for (std::size_t i = 0; i < count; ++i) out[from + i] = values[places[i]];
   }
   const std::size_t last = strides * stride + (strides * stride < n ? lot(seed, strides, stride) : 0);
   if (strides * stride >= n || last >= n) return strides;
