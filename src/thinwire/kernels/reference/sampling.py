@@ -56,10 +56,8 @@ def lots(seed: int, count: int, stride: int) -> NDArray[np.int64]:
 
 def estimate(descending: Floats, stride: int, counts: Sequence[int]) -> SampledSpectrum:
     """What a sample of magnitudes, the largest first, one of each stride, says about the ``counts`` largest of all."""
-    # Energies of the smallest ones; the sample is far longer than the list of candidates, so it is gone through once.
-    smallest = np.zeros(descending.size + 1)
-    np.square(descending[::-1], out=smallest[1:], dtype=np.float64)
-    np.cumsum(smallest, out=smallest)
+    squares = descending.astype(np.float64) ** 2
+    tails = np.append(np.cumsum(squares[::-1])[::-1], 0.0)
     wanted = np.array(counts, dtype=np.float64)
     ranks = np.clip(np.rint(wanted / stride), 1, max(descending.size, 1)).astype(np.int64)
     ranks[(wanted <= 0) | (descending.size == 0)] = 0
@@ -68,25 +66,19 @@ def estimate(descending: Floats, stride: int, counts: Sequence[int]) -> SampledS
     fewest, most = np.maximum(np.ceil(above * stride) - 1, 0), np.where(ranks > 0, np.ceil(below * stride), 0)
     # No element of the rest, whose first has the rank behind `fewest`, is larger than what this rank in the sample has.
     surely = _surely_reached(above)
-    units, rests = _magnitudes_of(surely, descending) ** 2, smallest[descending.size - ranks]
+    magnitudes = np.concatenate([[math.inf], descending]).astype(np.float64)
+    units, rests = magnitudes[surely] ** 2, tails[ranks]
     with np.errstate(invalid="ignore", divide="ignore"):
         relative = np.where(units > 0.0, rests / units, 0.0)
         low = np.where(surely > 0, _least_means(relative) * units, 0.0)
         high = np.where(surely > 0, _largest_means(relative) * units, math.inf)
     return SampledSpectrum(
-        tuple(_magnitudes_of(ranks, descending).tolist()),
+        tuple(magnitudes[ranks].tolist()),
         tuple(map(int, fewest.tolist())),
         tuple(map(int, most.tolist())),
         tuple((rests * stride).tolist()),
         tuple(zip((low * stride).tolist(), (high * stride).tolist(), strict=True)),
     )
-
-
-def _magnitudes_of(ranks: NDArray[np.int64], descending: Floats) -> Floats:
-    """The magnitudes of some ranks in the sample; infinite for rank 0."""
-    found = np.full(ranks.size, math.inf)
-    found[ranks > 0] = descending[ranks[ranks > 0] - 1]
-    return found
 
 
 _ENOUGH = math.log(_BOUNDS / RISK)
