@@ -1,6 +1,7 @@
 """The kernel benchmark's plumbing, at tiny sizes. How fast anything is, no test asks."""
 
 import json
+import math
 import subprocess
 import sys
 import time
@@ -22,13 +23,13 @@ from tests.native import oracle
 from thinwire import kernels
 from thinwire.bench import machine
 from thinwire.bench.errors import BenchError
-from thinwire.bench.kernels import asked, checks, picture, table
+from thinwire.bench.kernels import asked, bars, checks, picture, table
 from thinwire.bench.kernels.asked import Asked
 from thinwire.bench.kernels.case import Case
 from thinwire.bench.kernels.cases import FAMILIES
 from thinwire.bench.kernels.data import KINDS, Task
 from thinwire.bench.kernels.measure import Broom, Clock, Contestant, Effort, Slots, race
-from thinwire.bench.kernels.moved import line_bytes
+from thinwire.bench.kernels.moved import line_bytes, tensors_in
 from thinwire.bench.kernels.record import Heat, Role, Run, Times, Yardstick
 from thinwire.bench.kernels.sweep import points, shortage, sweep
 from thinwire.cli import main
@@ -135,8 +136,8 @@ def times_of(run: Run, role: Role) -> Times:
 def test_a_wrong_contestant_is_counted_and_shown() -> None:
     wrong = spoiled(CASES["scatter_add_"], torch=forgetful)
     assert times_of(wrong, Role.KERNEL).wrong == 0
-    # Two elements in each of 128 slots of the warm-up, and in the last slot of the last round.
-    slots = 128
+    # Two elements in each of 32 slots of the warm-up, and in the last slot of the last round.
+    slots = 32
     assert times_of(wrong, Role.TORCH).wrong == 2 * (slots + 1)
     assert [line.split(": ")[1] for line in wrong.failures] == [f"{2 * (slots + 1)} elements wrong"]
     rows = dict(zip(("kernel", "torch"), next(table.rows(wrong))[1], strict=True))
@@ -153,7 +154,7 @@ def test_a_wrong_kernel_is_counted() -> None:
 
     case = replace(CASES["scatter_add_"], call=call)
     wrong = run_of(an_ask(cases=[case], implementations=("reference", oracle.COMPILED[0])))
-    assert [one.wrong for one in wrong.heats[0].times if one.role is not Role.YARDSTICK] == [0, 2 * 129, 0]
+    assert [one.wrong for one in wrong.heats[0].times if one.role is not Role.YARDSTICK] == [0, 2 * 33, 0]
     assert len(wrong.failures) == 1
 
 
@@ -200,6 +201,19 @@ def test_sums_may_differ_in_the_last_places() -> None:
 def test_sets_have_no_order() -> None:
     assert checks.as_sets((), (torch.tensor([1, 2, 3]),), (torch.tensor([3, 1, 2]),)) == 0
     assert checks.as_sets((), (torch.tensor([1, 2, 3]),), (torch.tensor([3, 1, 1]),)) == 1
+
+
+def test_chance_may_have_a_part_but_not_in_the_form() -> None:
+    assert checks.of_the_same_form((), 1.0, 2.0) == 0
+    assert checks.of_the_same_form((), 1.0, torch.ones(1)) == 1
+    assert checks.of_the_same_form((), torch.ones(3), torch.zeros(3)) == 0
+    assert checks.of_the_same_form((), torch.ones(3), torch.zeros(1)) == 2
+    assert checks.of_the_same_form((), torch.ones(3), None) == 3
+
+
+def test_tensors_are_found_however_deep() -> None:
+    one, two, three = torch.ones(1), torch.ones(2), torch.ones(3)
+    assert [len(part) for part in tensors_in((one, [(two, 5), "x"], ((three,),)))] == [1, 2, 3]
 
 
 def test_the_largest_may_be_any_of_equal_ones() -> None:
@@ -505,6 +519,47 @@ def test_ratios_are_to_the_floor_the_addition_and_torch() -> None:
     assert heat_of(in_place=True).floor(1) == 50.0
     assert heat.floor(1) == 100.0
     assert heat.floor(2) is None
+
+
+def a_run_with(case: str, density: float | None, kernel: float, *, moves: int = 0, size: int = bars.SIZE) -> Run:
+    heat = replace(heat_of(in_place=True), case=case, density=density, moves=moves, size=size)
+    times = [replace(heat.times[0], nanoseconds=[1.0, kernel, 1e12]), *heat.times[1:]]
+    return Run(facts={}, asked={}, heats=[replace(heat, times=times)], skipped=[], load_before=[], load_after=[])
+
+
+@pytest.mark.parametrize(
+    ("case", "density", "kernel", "outcomes"),
+    [
+        # Beside an addition of 120 ns and a torch expression of 6000 ns.
+        ("take_top_k", 0.1, 480.0, [("4 (scalar)", True)]),
+        ("take_top_k", 0.1, 481.0, [("4.01 (scalar)", False)]),
+        ("take_top_k", 0.01, 150.0, [("1.25 (scalar)", True), ("40 (scalar)", True)]),
+        ("take_top_k", 0.01, 160.0, [("1.33 (scalar)", True), ("37.5 (scalar)", False)]),
+        ("scatter_sum_", 0.01, 1501.0, [("4 (scalar)", False)]),
+        ("rice_read", 0.01, 1e6, [("1 (scalar)", True), ("2 (scalar)", True)]),
+        ("rice_read", 0.01, 2e6, [("0.5 (scalar)", False), ("1 (scalar)", True)]),
+        ("sampled_spectrum", None, 36.0, [("0.3 (scalar)", True)]),
+        ("top_k", 0.01, 1.0, []),
+    ],
+)
+def test_bars_are_held_against_medians(
+    case: str, density: float | None, kernel: float, outcomes: list[tuple[str, bool]]
+) -> None:
+    run = a_run_with(case, density, kernel)
+    assert [(one.measured, one.passed) for one in bars.verdicts(run)] == outcomes
+    lines = table.verdicts(run)
+    assert [line.split(" | ")[2].rstrip(" |") for line in lines[2:]] == [
+        "passed" if passed else "missed" for _, passed in outcomes
+    ]
+    assert bars.verdicts(a_run_with(case, density, kernel, size=1_000_000)) == []
+
+
+def test_the_bytes_of_indices_are_held_against_their_entropy() -> None:
+    best = (math.lgamma(25e6 + 1) - math.lgamma(25e4 + 1) - math.lgamma(25e6 - 25e4 + 1)) / math.log(2) / 8
+    for share, passed in ((1.07, True), (1.09, False)):
+        run = a_run_with("rice_write", 0.01, 1.0, moves=4 * 250_000 + round(share * best))
+        above = bars.verdicts(run)[-1]
+        assert (above.measured.split(" ")[0], above.passed) == (f"{100 * share - 100:.3g}", passed)
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,7 @@ def _show(run: Run, output: Output) -> None:
         # A pipe has no width: the table is as wide as it is.
         console = Console() if Console().is_terminal else Console(width=200)
         console.print(table.for_terminal(run))
-        for note in table.notes(run):
+        for note in (*table.verdicts(run), *table.notes(run)):
             console.print(note, highlight=False, markup=False, soft_wrap=True)
     if output.plot:
         picture.draw(run, output.plot)

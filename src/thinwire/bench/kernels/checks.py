@@ -35,6 +35,14 @@ def nearly(arguments: tuple[Any, ...], expected: Any, got: Any) -> int:
     return differences(expected, got, tolerance=_CLOSE)
 
 
+def of_the_same_form(arguments: tuple[Any, ...], expected: Any, got: Any) -> int:
+    """For results that chance has a part in: a number for a number, a tensor as long for a tensor."""
+    del arguments
+    if isinstance(expected, Tensor):
+        return abs(expected.numel() - got.numel()) if isinstance(got, Tensor) else max(1, expected.numel())
+    return int(type(expected) is not type(got))
+
+
 def differences(expected: Any, got: Any, *, tolerance: float = 0.0) -> int:
     """How many elements differ; of tensors of different lengths also those that one has more than the other.
 

@@ -1,5 +1,8 @@
 """How many bytes there are to be moved."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -11,6 +14,19 @@ _LINE = 64
 def nbytes(*tensors: Tensor) -> int:
     """Bytes of some tensors together."""
     return sum(tensor.numel() * tensor.itemsize for tensor in tensors)
+
+
+def tensors_in(part: Any) -> Iterator[Tensor]:
+    """The tensors of an argument, or of a list of arguments, however deep.
+
+    Args:
+        part: The argument.
+    """
+    if isinstance(part, Tensor):
+        yield part
+    elif isinstance(part, list | tuple):
+        for inner in part:
+            yield from tensors_in(inner)
 
 
 def index_bytes(units: int, count: int) -> int:

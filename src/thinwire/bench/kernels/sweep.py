@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from thinwire import kernels
 from thinwire.bench import machine
@@ -13,11 +12,14 @@ from thinwire.bench.kernels.asked import Asked
 from thinwire.bench.kernels.case import Case
 from thinwire.bench.kernels.data import Task
 from thinwire.bench.kernels.measure import Broom, Contestant, Slots, race
-from thinwire.bench.kernels.moved import nbytes
+from thinwire.bench.kernels.moved import nbytes, tensors_in
 from thinwire.bench.kernels.record import Heat, Role, Run, Yardstick
 
 _SAMPLE = 1 << 20
 """Elements that one sample should see: smaller inputs are timed several at a time."""
+
+_MOST_CALLS = 32
+"""In one sample: each has inputs of its own, which are to be made and checked."""
 
 _SMALL = 4096
 _SCRATCH = 16
@@ -126,7 +128,7 @@ def measure(point: Point, asked: Asked, broom: Broom) -> Heat:
 
 
 def _calls(size: int) -> int:
-    return max(1, min(128, _SAMPLE // size))
+    return max(1, min(_MOST_CALLS, _SAMPLE // size))
 
 
 def _small(point: Point, asked: Asked) -> Task:
@@ -221,7 +223,7 @@ def shortage(point: Point, asked: Asked, available: int) -> str:
     """
     small = _small(point, asked)
     arguments = point.case.make(small)
-    held = sum(nbytes(part) for part in arguments if isinstance(part, Tensor))
+    held = nbytes(*tensors_in(arguments))
     copies = sum(nbytes(arguments[position]) for position in point.case.changes)
     # The arguments, how they were, what is expected; the two that are added; what the expressions use.
     each = (held + 3 * copies) / small.size + 8

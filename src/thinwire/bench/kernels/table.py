@@ -6,6 +6,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from thinwire.bench.kernels import bars
 from thinwire.bench.kernels.record import Heat, Role, Run, Times, Yardstick
 
 _NONE = "-"
@@ -186,8 +187,21 @@ def for_terminal(run: Run) -> Table:
     return table
 
 
+def verdicts(run: Run) -> list[str]:
+    """Every bar with its outcome, as rows of a table in Markdown; empty where the run has none.
+
+    Args:
+        run: The run.
+    """
+    found = bars.verdicts(run)
+    if not found:
+        return []
+    lines = [f"| {one.bar} | {one.measured} | {'passed' if one.passed else 'missed'} |" for one in found]
+    return ["| bar: 25M elements, 1 thread, medians | measured | |", "|---|--:|---|", *lines]
+
+
 def for_page(run: Run) -> str:
-    """The same table in Markdown, the notes below it.
+    """The same table in Markdown, the bars above it and the notes below it.
 
     Args:
         run: The run.
@@ -196,4 +210,5 @@ def for_page(run: Run) -> str:
     lines = ["| " + " | ".join(names) + " |", "|---" * 3 + "|--:" * (len(names) - 3) + "|"]
     for heat, found in rows(run):
         lines += ["| " + " | ".join([heading(heat), *line]) + " |" for line in found]
-    return "\n".join([*lines, "", *(f"- {note}" for note in notes(run))]) + "\n"
+    judged = verdicts(run)
+    return "\n".join([*judged, *([""] if judged else []), *lines, "", *(f"- {note}" for note in notes(run))]) + "\n"

@@ -96,8 +96,9 @@ def _least_means(seen: Floats) -> Floats:
     """The largest means below what was seen that would hardly have let so much be seen."""
     there = np.maximum(seen, _TINY)
     means = np.maximum(there - np.sqrt(2 * there * _ENOUGH), there * np.exp(-1.0 - np.minimum(_ENOUGH / there, 600.0)))
-    for _ in range(_STEPS):
-        means = means + _excess(there, means) / (there / means - 1.0)
+    with np.errstate(invalid="ignore", divide="ignore"):  # where next to nothing was seen, which is left out below
+        for _ in range(_STEPS):
+            means = means + _excess(there, means) / (there / means - 1.0)
     return np.where(seen > _ENOUGH / 600.0, means, 0.0)
 
 

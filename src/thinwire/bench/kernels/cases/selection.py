@@ -57,12 +57,5 @@ SELECTION = (
             nbytes(values) + index_bytes(len(values), int((values.abs() >= threshold).sum()))
         ),
     ),
-    Case(
-        name="energy",
-        make=lambda task: (task.gradient(),),
-        torch=lambda values: torch.linalg.vector_norm(values).item() ** 2,
-        moves=nbytes,
-        densities=False,
-    ),
 )
 """``take_top_k`` works in place here, as `Tensor.add_` does beside it."""
