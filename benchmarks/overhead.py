@@ -2,9 +2,9 @@
 
     python -m benchmarks.overhead --json benchmarks/results/overhead.json
 
-Two models of the same weights in the same ranks, one plain and one attached, take turns, so that noise hits both alike.
-Allocations are counted in the C library, for all threads: a small library that is loaded first counts the calls that ask
-for more than a megabyte.
+Two models of the same weights in the same ranks, one plain and one attached, take turns, so that noise hits both
+alike. Allocations are counted in the C library, for all threads: a small library that is loaded first counts the calls
+that ask for more than a megabyte.
 """
 
 import argparse

@@ -7,6 +7,7 @@ seen the letters. A letter that fits its room arrives after one one-way delay. W
 two more.
 """
 
+import contextlib
 import queue
 import struct
 import threading
@@ -158,7 +159,7 @@ class _Slot:
         self._source = source
         self._frame = torch.empty(0, dtype=torch.uint8)
         self._work: dist.Work | None = None
-        self._failure: RuntimeError | None = None
+        self._failure = ""
         self.stand_ready(_SMALLEST)
 
     def stand_ready(self, room: int) -> None:
@@ -169,13 +170,12 @@ class _Slot:
         try:
             self._work = self._receive(self._source, self._frame)
         except RuntimeError as error:
-            self._work, self._failure = None, error
+            self._work, self._failure = None, str(error)
 
     def open(self) -> Tensor:
         """Wait for the letter; of one that does not fit, only the beginning is there yet."""
         if self._work is None:
-            assert self._failure is not None
-            raise self._failure
+            raise RuntimeError(self._failure)
         self._work.wait(_FOR_EVER)
         head = self._frame[: _HEAD.size].numpy().tobytes()
         magic, length, checksum = _HEAD.unpack(head)
@@ -188,10 +188,8 @@ class _Slot:
     def give_up(self) -> None:
         """End a receive that nobody will answer. A wait that runs out of time makes Gloo break the connection."""
         if self._work is not None:
-            try:
+            with contextlib.suppress(RuntimeError):
                 self._work.wait(_AT_ONCE)
-            except RuntimeError as error:
-                self._failure = error
 
 
 class Collected:
@@ -202,14 +200,15 @@ class Collected:
         self.letters: dict[int, Tensor] = {}
         self._wait = wait
         self._done = threading.Event()
-        self._failure: BaseException | None = None
+        # Not the exception itself: it knows where it was raised, and so everything that was alive there.
+        self._failure = ""
 
     def run(self) -> None:
         """Wait for it: on the waiter's thread."""
         try:
             self.letters = self._wait()
         except BaseException as error:
-            self._failure = error
+            self._failure = f"{error}" or type(error).__name__
         self._done.set()
 
     def wait(self, timeout: timedelta | None = None) -> bool:
@@ -220,8 +219,8 @@ class Collected:
         """
         if not self._done.wait(None if timeout is None else timeout.total_seconds()):
             raise RuntimeError("no letter yet")
-        if self._failure is not None:
-            raise self._failure
+        if self._failure:
+            raise RuntimeError(self._failure)
         return True
 
     def is_completed(self) -> bool:
