@@ -29,6 +29,7 @@ from thinwire.lab.switch import DEVICE
 _RULE = ["INPUT", "-i", DEVICE, "-j", "NFQUEUE", "--queue-num", "0"]
 _SET_TIMER_SLACK, _SET_DEATH_SIGNAL = 29, 1
 _IDLE = 1.0
+_EARLY = 0.5e-3
 
 
 @dataclass(frozen=True)
@@ -115,14 +116,20 @@ class _Holding:
         by_descriptor = {queue.fileno(): host for host, queue in enumerate(self._queues)}
         everything = [*by_descriptor, self._commands.descriptor]
         while self._commands.open:
-            wait = max(0.0, self._held[0][0] - time.monotonic()) if self._held else _IDLE
-            for descriptor in select.select(everything, [], [], wait)[0]:
+            for descriptor in select.select(everything, [], [], self._patience())[0]:
                 if descriptor in by_descriptor:
                     self._take(by_descriptor[descriptor])
                 else:
                     for line in self._commands.ready():
                         self._paths = paths(json.loads(line)["links"])
             self._release()
+
+    def _patience(self) -> float:
+        if not self._held:
+            return _IDLE
+        left = self._held[0][0] - time.monotonic()
+        # Out of a long sleep a processor wakes late, out of a short one it does not.
+        return max(0.0, left - _EARLY if left > 2 * _EARLY else left)
 
     def _take(self, host: int) -> None:
         now = time.monotonic()
