@@ -62,7 +62,19 @@ def spawn(arguments: list[str], owner: int) -> "subprocess.Popen[bytes]":
     """
     folder = str(Path(__file__).resolve().parents[2])
     return subprocess.Popen(
-        [*words(), sys.executable, "-S", "-P", "-c", _BOOT, folder, MARK, identity(os.getpid()), *arguments, str(owner)],
+        [
+            *words(),
+            sys.executable,
+            "-S",
+            "-P",
+            "-c",
+            _BOOT,
+            folder,
+            MARK,
+            identity(os.getpid()),
+            *arguments,
+            str(owner),
+        ],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, "PATH": search_path()},
