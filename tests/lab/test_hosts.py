@@ -39,6 +39,9 @@ def test_delay_is_a_path_of_two_links(lab_cluster: MakeCluster) -> None:
     near, far = cluster.round_trips([(0, 1), (0, 2)], 5)
     assert near >= 0.02
     assert far >= 0.05
+    cluster.set_link(2, jitter="1ms")
+    with pytest.raises(LabRefused, match=r"jitter of 0\.05 s around a delay of"):
+        cluster.set_link(2, jitter="50ms")
     cluster.set_net("rate=10mbit")
     assert cluster.round_trips([(0, 2)], 15)[0] < 0.02
 

@@ -18,7 +18,7 @@ from thinwire.lab.channel import Message
 from thinwire.lab.errors import LabRefused
 from thinwire.lab.jobs import Ended, Job, OnLine, Program, processes
 from thinwire.lab.keeping import Line
-from thinwire.lab.link import Link
+from thinwire.lab.link import Link, read
 from thinwire.lab.networks import Network, halves, network
 from thinwire.lab.schedules import Schedule
 from thinwire.lab.switch import CONGESTION
@@ -99,8 +99,7 @@ class Cluster:
         self._check(host)
         if direction not in ("up", "down", "both"):
             raise LabRefused(f"a link has no direction {direction!r}; write up, down or both")
-        plain = Link().changed(**options)
-        self._line.ask("links", links=[[host, direction, {name: getattr(plain, name) for name in options}]])
+        self._line.ask("links", links=[[host, direction, read(options)]])
 
     def set_net(self, net: str | Network) -> None:
         """Change every host's access link to that of another network. Schedules are not touched.

@@ -1,5 +1,6 @@
 """One direction of a host's access link: how fast, how far, how reliable."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
@@ -69,8 +70,8 @@ class Link:
         Args:
             **options: As the attributes. ``rate=None`` and ``rate="unlimited"`` mean no limit.
         """
-        read: dict[str, Any] = {name: _read(name, value) for name, value in options.items()}
-        return replace(self, **read)
+        values: dict[str, Any] = read(options)
+        return replace(self, **values)
 
     def __str__(self) -> str:
         parts = [quantities.show_rate(self.rate)]
@@ -78,6 +79,15 @@ class Link:
         parts += [f"jitter {quantities.show_time(self.jitter)}"] if self.jitter else []
         parts += [f"loss {100 * self.loss:.3g}%"] if self.loss else []
         return ", ".join(parts)
+
+
+def read(options: Mapping[str, str | float | None]) -> dict[str, float | None]:
+    """Options as numbers.
+
+    Args:
+        options: By name; each a number, or text with a unit.
+    """
+    return {name: _read(name, value) for name, value in options.items()}
 
 
 def read_options(text: str) -> dict[str, float | None]:
