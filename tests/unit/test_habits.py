@@ -61,7 +61,10 @@ LAYERS = (
 )
 """From the ground up. What stands in one line may not import each other, and nothing may import from a later line."""
 
-ONLY = {"observe": {"types"}, "exchanges": {"codecs", "errors", "message", "protocols", "registry", "types", "units"}}
+ONLY = {
+    "observe": {"types"},
+    "exchanges": {"codecs", "errors", "kernels", "message", "options", "protocols", "registry", "types", "units"},
+}
 """What else may import little: see the blueprint."""
 
 
