@@ -1,8 +1,10 @@
 """Row-sparse gradients (``nn.Embedding(sparse=True)``): one index for each touched row, and never densified.
 
 DDP hands each of them over as a bucket of its own holding a sparse COO tensor. They are sparse by nature, so they
-are sent whole, whatever the plan: selected by their own coordinates, delta-coded, all-gathered, and summed row by
-row in rank order. (Gloo's own sparse all-reduce sends 24 bytes of index for each element and is unreliable.)
+are sent whole, whatever the plan: selected by their own coordinates, and summed row by row. They meet in the plan's
+own exchange if that adds up rows on their way (owner-reduce, recursive doubling) and there are ranks enough for it to
+pay: between two, an owner's way is never shorter than telling each other everything. In all other cases rows are
+delta-coded and all-gathered. (Gloo's own sparse all-reduce sends 24 bytes of index for each element and is unreliable.)
 """
 
 import math
@@ -13,14 +15,14 @@ from torch import Tensor
 
 from thinwire import message
 from thinwire.carry import Cargo, Carried, since
-from thinwire.codecs import Delta
+from thinwire.codecs import Cheapest, Delta
 from thinwire.errors import PeerFailedError, ThinwireError
-from thinwire.message import Expected
+from thinwire.exchanges import AllGather
 from thinwire.observe.stats import Stopwatch
 from thinwire.plans import Plan
-from thinwire.protocols import Wire
+from thinwire.protocols import Exchange, Outgoing, Wire
 from thinwire.roll_call import Record, What, call_roll, describe, in_step
-from thinwire.types import Observation, Selection, index_dtype
+from thinwire.types import Delivery, Observation, Selection, index_dtype
 from thinwire.units import accumulation_dtype, is_finite
 
 
@@ -39,30 +41,43 @@ def carry_rows(cargo: Cargo, plan: Plan, wire: Wire) -> Carried:
         SyncError: As for `thinwire.carry.carry`.
     """
     watch, before = Stopwatch(), wire.traffic
-    mine, record, letter, failure = _prepare(cargo, plan, watch)
+    exchange = exchange_for_rows(plan, wire.world)
+    mine, record, letter, failure = _prepare(cargo, plan, exchange, watch)
     try:
         with watch("agree"):
             roll = call_roll(wire, record, plan)
     except PeerFailedError as error:
         raise error from failure
     like = cargo.gradient
+    finite = False
     if roll.overflow:
         mean = _sparse(torch.zeros(1, dtype=torch.int64), torch.full((1, mine.width), torch.nan), like)
     else:
-        with in_step(wire, 1), watch("exchange"):
-            letters = wire.all_gather(letter, roll.letters)
+        outgoing = Outgoing(
+            selection=mine, room=torch.empty(0), shared=False, letter=letter, sizes=roll.letters, turn=cargo.turn,
+            codec=Cheapest(),
+        )  # fmt: skip
+        with in_step(wire, exchange.calls(wire.world)), watch("exchange"):
+            delivery = exchange.deliver(outgoing, wire)
         with watch("mean"):
-            expected = Expected(numel=mine.numel, width=mine.width, dtype=mine.values.dtype, turn=cargo.turn)
-            mean = _mean([message.decode(each, expected) for each in letters], like)
+            mean, finite = _mean(delivery, like)
     traffic = since(wire, before)
     seen = Observation(
         step=cargo.turn.step, group=cargo.turn.group, numel=mine.numel, sent=mine.count * mine.width,
         bytes_sent=traffic.bytes_sent, rounds=traffic.rounds, seconds=dict(watch.seconds),
     )  # fmt: skip
-    return Carried(mean=mean, seen=seen, overflow=bool(roll.overflow))
+    return Carried(mean=mean, seen=seen, overflow=not finite)
 
 
-def _prepare(cargo: Cargo, plan: Plan, watch: Stopwatch) -> tuple[Selection, Record, Tensor, Exception | None]:
+def exchange_for_rows(plan: Plan, world: int) -> Exchange:
+    """How rows meet under a plan."""
+    adds_on_the_way = not plan.exchange.needs_shared and plan.exchange.depends_on_data
+    return plan.exchange if adds_on_the_way and world > 2 else AllGather()
+
+
+def _prepare(
+    cargo: Cargo, plan: Plan, exchange: Exchange, watch: Stopwatch
+) -> tuple[Selection, Record, Tensor, Exception | None]:
     """The local half. What goes wrong here is told to all in the roll call."""
     record = cargo.record(plan, What.ROWS)
     mine, letter = Selection(None, torch.empty(0), 0), torch.empty(0, dtype=torch.uint8)
@@ -71,7 +86,7 @@ def _prepare(cargo: Cargo, plan: Plan, watch: Stopwatch) -> tuple[Selection, Rec
             mine = _rows(cargo.gradient)
             finite = is_finite(mine.values)
         with watch("encode"):
-            if finite:
+            if finite and exchange.takes_letters:
                 letter = message.encode(mine, Delta(), cargo.turn)
     except Exception as error:
         return mine, replace(record, failure=describe(error)), letter, error
@@ -92,9 +107,9 @@ def _rows(gradient: Tensor) -> Selection:
     return Selection(indices, values, math.prod(gradient.shape), width)
 
 
-def _mean(parts: list[Selection], like: Tensor) -> Tensor:
-    """Add up row by row, in rank order."""
-    width = parts[0].width
+def _mean(delivery: Delivery, like: Tensor) -> tuple[Tensor, bool]:
+    """Add up row by row, in rank order; and whether all of it is finite."""
+    parts, width = delivery.parts, delivery.parts[0].width
     every = torch.cat([part.indices.long() for part in parts])
     touched, place = torch.unique(every, sorted=True, return_inverse=True)
     sums = torch.zeros(touched.numel(), width, dtype=parts[0].values.dtype)
@@ -102,7 +117,8 @@ def _mean(parts: list[Selection], like: Tensor) -> Tensor:
     for part in parts:
         sums.index_add_(0, place[start : start + part.count], part.values.view(-1, width))
         start += part.count
-    return _sparse(touched, sums.div_(len(parts)), like)
+    sums.div_(delivery.divisor)
+    return _sparse(touched, sums, like), is_finite(sums.view(-1))
 
 
 def _sparse(rows: Tensor, values: Tensor, like: Tensor) -> Tensor:

@@ -46,15 +46,7 @@ class RecursiveDoubling(Exchange):
 
     def traffic(self, world: int, payload: int, itemsize: int = 1) -> Traffic:
         """What is to be expected at the most for whole messages of ``payload`` bytes: where no unit is sent twice."""
-        rounds = schedule(world)
-        held, most = [payload] * world, 0
-        for pairs in rounds:
-            most += max(held[source] for source, _ in pairs)
-            arrived = {target: held[source] for source, target in pairs}
-            held = [
-                payload * world if rank >= core(world) else held[rank] + arrived.get(rank, 0) for rank in range(world)
-            ]
-        return Traffic(bytes_sent=most, rounds=len(rounds))
+        return Traffic(bytes_sent=sum(held(world)) * payload, rounds=len(schedule(world)))
 
     def forecast(self, brought: Sequence[Selection], codec: Codec, *, shared: bool = False) -> Traffic:
         """The busiest rank of each round, from what all ranks bring."""
@@ -85,6 +77,14 @@ def schedule(world: int) -> list[Round]:
     behind = [tuple((rank - inner, rank) for rank in range(inner, world))] if inner < world else []
     doubling = [tuple((rank, rank ^ (1 << bit)) for rank in range(inner)) for bit in range(inner.bit_length() - 1)]
     return [*before, *doubling, *behind]
+
+
+def held(world: int) -> list[int]:
+    """Of how many ranks there is something in what the busiest rank sends, round by round."""
+    inner = core(world)
+    outer = world - inner
+    doubling = [(1 << bit) + min(outer, 1 << bit) for bit in range(inner.bit_length() - 1)]
+    return [1, *doubling, world] if outer else doubling
 
 
 def _next(mine: Selection, theirs: Selection, source: int, seat: Wire | Turn) -> Selection:
