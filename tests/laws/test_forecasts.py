@@ -4,13 +4,17 @@ from dataclasses import dataclass
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.laws.samples import samples
 from thinwire.codecs import CODECS, Cheapest
-from thinwire.exchanges import EXCHANGES
+from thinwire.exchanges import EXCHANGES, OwnerReduce
+from thinwire.exchanges.owners import Owners
 from thinwire.lab.threads import ThreadWire, run_threads
 from thinwire.protocols import Codec, Exchange, Outgoing
+from thinwire.selectors import Rounded, TopK
 from thinwire.types import Selection, Traffic, Turn, index_dtype, unit_count
 
 WORLDS = [2, 3, 4, 5, 8]
@@ -86,15 +90,20 @@ def meet(
     return dense(list(delivery.parts)), costs
 
 
+def totals_of(results: list) -> list[Tensor]:
+    """The sums, or the first exception."""
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [total for total, _ in results]
+
+
 def check(exchange: Exchange, selections: list[Selection], codec: Codec, shared: bool = False) -> None:
     """All ranks have the exact sum, at the cost that was forecast."""
     world = len(selections)
     results = run_threads(meet, world, exchange, selections, codec, shared)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
     wanted = dense(selections)
-    for total, _ in results:
+    for total in totals_of(results):
         assert torch.equal(total, wanted), f"{exchange}, {codec}: another sum"
     counted = Traffic()
     for costs in zip(*(costs for _, costs in results), strict=True):
@@ -141,8 +150,7 @@ def test_a_sum_that_overflows_is_the_same_nan_everywhere(exchange: Exchange, wor
     for rank in range(world):
         values = torch.full((2 * width,), 3e38 if rank >= world - 2 else 1.0)
         selections.append(Selection(torch.tensor([1, 4 + rank], dtype=torch.int32), values, 20 * width, width))
-    results = run_threads(meet, world, exchange, selections, Cheapest(), False)
-    totals = [result[0] for result in results]
+    totals = totals_of(run_threads(meet, world, exchange, selections, Cheapest(), False))
     assert all(bool(total.isnan().any()) for total in totals)
     assert all(torch.equal(totals[0].view(torch.int32), total.view(torch.int32)) for total in totals)
 
@@ -151,6 +159,46 @@ def test_a_sum_that_overflows_is_the_same_nan_everywhere(exchange: Exchange, wor
 def test_more_ranks_than_units_and_a_seed_of_ones_own(exchange: Exchange) -> None:
     for numel in (1, 2, 7):
         check(exchange, brought(8, Shape(numel, 1, 1.0)), Cheapest())
+
+
+@each_exchange
+@pytest.mark.parametrize("to", ["bf16", "f16", "int8", "int4", "int2"])
+@pytest.mark.parametrize("density", [0.3, 0.99])
+def test_narrow_values_travel_narrow_and_their_sums_in_full(exchange: Exchange, to: str, density: float) -> None:
+    selections = []
+    for rank in range(5):
+        gradient = torch.randn(301, generator=torch.Generator().manual_seed(rank))
+        selections.append(Rounded(TopK(density=density), to=to).select(gradient))
+    wanted = dense(selections)
+    totals = totals_of(run_threads(meet, 5, exchange, selections, Cheapest(), False))
+    for total in totals:
+        assert torch.equal(total, totals[0])
+        torch.testing.assert_close(total, wanted, rtol=0, atol=1e-6)
+
+
+def test_owners_add_in_the_order_of_the_ranks() -> None:
+    """In float32 these four numbers have other sums in other orders; every rank owns some of the units."""
+    numbers = (1e8, 1.0, -1e8, 1.0)
+    for width in (1, 2):
+        selections = [Selection(None, torch.full((40,), number), 40, width) for number in numbers]
+        for total in totals_of(run_threads(meet, 4, OwnerReduce(), selections, Cheapest(), False)):
+            assert total.unique().tolist() == [1.0]
+
+
+@settings(max_examples=60, deadline=None)
+@given(numel=st.integers(0, 500), width=st.integers(1, 9), count=st.integers(1, 20), seed=st.integers(-(2**40), 2**40))
+def test_what_owners_have_is_the_whole_tensor_and_nothing_twice(numel: int, width: int, count: int, seed: int) -> None:
+    owners = Owners(numel=numel, width=width, count=count, seed=seed)
+    assert sum(owners.numels) == numel
+    whole = torch.zeros(owners.units * width)
+    whole[:numel] = torch.arange(1.0, numel + 1.0)
+    parts = owners.split(Selection(None, whole, numel, width))
+    assert [part.numel for part in parts] == owners.numels
+    assert all(part.is_full for part in parts)
+    joined = [owners.join(part, owner) for owner, part in enumerate(parts)]
+    assert torch.equal(dense(joined).view(-1) if numel else torch.empty(0), whole)
+    for part in joined:
+        assert bool((part.indices[1:] > part.indices[:-1]).all())
 
 
 def test_bound_of_traffic_holds_where_nothing_is_common() -> None:

@@ -80,10 +80,8 @@ def _densification(axes: "Axes", steps: Sequence[tuple[str, Sparsity]]) -> None:
 
 
 def _skewness(axes: "Axes", steps: Sequence[tuple[str, Sparsity]]) -> None:
-    names = [name for name, _ in steps]
+    names = [f"{name}\ndensity {100 * each.density:.3g} %" for name, each in steps]
     axes.bar(names, [each.skewness for _, each in steps], color=_COLOURS[0])
-    for number, (_, each) in enumerate(steps):
-        axes.annotate(f"density {100 * each.density:.3g} %", (number, 0), fontsize="small", ha="center", va="bottom")
     axes.axhline(1.0, color="#8c959f", linewidth=0.8)
     axes.set(title="Skewness: the densest range over the mean")
     axes.tick_params(axis="x", rotation=30)
@@ -98,5 +96,5 @@ def _imbalance(axes: "Axes", steps: Sequence[tuple[str, Sparsity]]) -> None:
         axes.bar(at, worst, width, color=_COLOURS[place], label=kind)
     axes.set_xticks(range(len(steps)), [name for name, _ in steps], rotation=30)
     axes.axhline(1.1, color="#8c959f", linewidth=0.8)
-    axes.set(title="Imbalance: the busiest owner over the mean", yscale="log")
+    axes.set(title="Imbalance: the busiest owner over the mean")
     axes.legend(fontsize="small")

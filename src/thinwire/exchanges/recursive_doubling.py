@@ -1,8 +1,8 @@
 """Recursive doubling: pairs of ranks swap their sums, then pairs of pairs, until everybody has everything.
 
 Hierarchical centralisation of Zen (SparCML's SSAR), for any number of ranks: those beyond the largest power of two
-first give what they have to a rank below, and hear the result at the end. Both of a pair add the same two messages in
-the same order, so all ranks end with the same bits.
+first give what they have to a rank below, and hear the result at the end. Both of a pair add the same two messages,
+and a sum of two does not depend on their order, so all ranks end with the same bits.
 
 Rounds: log2 of the largest power of two, and 2 more unless that is all ranks. With g(k) the densification over k ranks
 and e bytes for a sent unit, each rank sends the sum of g(1), g(2), g(4), ... times d * units * e bytes.
@@ -36,8 +36,8 @@ class RecursiveDoubling(Exchange):
             targets = [target for source, target in pairs if source == wire.rank]
             sources = [source for source, target in pairs if target == wire.rank]
             wire.post(dict.fromkeys(targets, letters.write(total)) if targets else {})
-            for source, letter in wire.collect(sources).items():
-                total = _next(total, letters.read(letter, total), source, wire)
+            for letter in wire.collect(sources).values():
+                total = _next(total, letters.read(letter, total), wire)
         return Delivery([total], wire.world)
 
     def calls(self, world: int) -> int:
@@ -61,7 +61,7 @@ class RecursiveDoubling(Exchange):
             before = list(totals)
             for source, target in pairs:
                 seat = Turn(step=0, group=0, rank=target, world=world)
-                totals[target] = _next(before[target], letters.read(sent[source], before[target]), source, seat)
+                totals[target] = _next(before[target], letters.read(sent[source], before[target]), seat)
         return Traffic(bytes_sent=most, rounds=len(schedule(world)))
 
 
@@ -87,8 +87,6 @@ def held(world: int) -> list[int]:
     return [1, *doubling, world] if outer else doubling
 
 
-def _next(mine: Selection, theirs: Selection, source: int, seat: Wire | Turn) -> Selection:
-    """What a rank has after a letter: the sum, the lower rank's first; those outside the core hear the result."""
-    if seat.rank >= core(seat.world):
-        return theirs
-    return added([mine, theirs] if seat.rank < source else [theirs, mine])
+def _next(mine: Selection, theirs: Selection, seat: Wire | Turn) -> Selection:
+    """What a rank has after a letter: the sum; those outside the core hear the result."""
+    return theirs if seat.rank >= core(seat.world) else added([mine, theirs])
