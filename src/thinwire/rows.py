@@ -49,7 +49,7 @@ def carry_rows(cargo: Cargo, plan: Plan, wire: Wire) -> Carried:
     except PeerFailedError as error:
         raise error from failure
     like = cargo.gradient
-    finite = False
+    finite = True
     if roll.overflow:
         mean = _sparse(torch.zeros(1, dtype=torch.int64), torch.full((1, mine.width), torch.nan), like)
     else:
@@ -66,7 +66,7 @@ def carry_rows(cargo: Cargo, plan: Plan, wire: Wire) -> Carried:
         step=cargo.turn.step, group=cargo.turn.group, numel=mine.numel, sent=mine.count * mine.width,
         bytes_sent=traffic.bytes_sent, rounds=traffic.rounds, seconds=dict(watch.seconds),
     )  # fmt: skip
-    return Carried(mean=mean, seen=seen, overflow=not finite)
+    return Carried(mean=mean, seen=seen, overflow=bool(roll.overflow) or not finite)
 
 
 def exchange_for_rows(plan: Plan, world: int) -> Exchange:

@@ -80,7 +80,7 @@ OF_OWNERS = (
         name="rows-that-overflow",
         safeguard="A step does not count if the sum of some row is not finite",
         file="rows.py",
-        old="overflow=not finite)",
+        old="overflow=bool(roll.overflow) or not finite)",
         new="overflow=bool(roll.overflow))",
         tests=(f"{ROWS}test_rows_that_are_not_finite_or_whose_sum_is_not_do_not_count[owner-reduce]",),
     ),

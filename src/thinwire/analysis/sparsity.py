@@ -23,8 +23,14 @@ def overlap(one: Tensor, other: Tensor) -> float:
     least = min(one.numel(), other.numel())
     if not least:
         return 0.0
-    both = torch.cat([one, other]).unique().numel()
+    both = _union([one, other]).numel()
     return (one.numel() + other.numel() - both) / least
+
+
+def _union(indices: Sequence[Tensor]) -> Tensor:
+    """Every unit that is in any of some lists."""
+    found: Tensor = torch.unique(torch.cat(list(indices)))
+    return found
 
 
 def densification(indices: Sequence[Tensor]) -> list[float]:
@@ -32,7 +38,7 @@ def densification(indices: Sequence[Tensor]) -> list[float]:
     mean = sum(each.numel() for each in indices) / len(indices)
     union, found = indices[0][:0], []
     for each in indices:
-        union = torch.cat([union, each]).unique()
+        union = _union([union, each])
         found.append(union.numel() / mean if mean else 1.0)
     return found
 
@@ -68,7 +74,7 @@ class Imbalance:
 
 def imbalance(indices: Sequence[Tensor], owner_of: Map, owners: int) -> Imbalance:
     """How unevenly a map deals out what ranks send."""
-    union = torch.cat(list(indices)).unique()
+    union = _union(indices)
     return Imbalance(push=max(_worst(each, owner_of, owners) for each in indices), pull=_worst(union, owner_of, owners))
 
 

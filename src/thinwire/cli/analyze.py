@@ -154,8 +154,8 @@ def _print(trace: "Trace", measured: Measured, options: Options) -> None:
         return
     link = Link(bandwidth=options.bandwidth * 125_000, delay=options.delay / 1000)
     print(f"On a link of {options.bandwidth:g} Mbit/s and {options.delay:g} ms one way, like in the last step:")
-    for each in estimates(last.profile, Group(numel=end - begin, width=width, world=trace.world), link):
-        name = "dense all-reduce" if each.is_dense else type(each.exchange).__name__
+    for estimate in estimates(last.profile, Group(numel=end - begin, width=width, world=trace.world), link):
+        name = "dense all-reduce" if estimate.is_dense else type(estimate.exchange).__name__
         print(
             f"  {name:18} {each.bytes_sent / 1e6:9.3f} MB sent, {each.delays:2} delays, {1000 * each.seconds:9.1f} ms"
         )
