@@ -74,7 +74,7 @@ def test_live(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         (["--picture=x.jpg"], "ends with .png"),
         (["TRACE", "--parameter=tabel"], "Did you mean 'table'?"),
         (["TRACE", "--width=-1"], "write numbers from 0"),
-        (["TRACE", "--density=0"], "density"),
+        (["TRACE", "--density=2"], "density"),
     ],
 )
 def test_mistakes(trace: Path, arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -156,9 +156,8 @@ def _print(trace: "Trace", measured: Measured, options: Options) -> None:
     print(f"On a link of {options.bandwidth:g} Mbit/s and {options.delay:g} ms one way, like in the last step:")
     for estimate in estimates(last.profile, Group(numel=end - begin, width=width, world=trace.world), link):
         name = "dense all-reduce" if estimate.is_dense else type(estimate.exchange).__name__
-        print(
-            f"  {name:18} {each.bytes_sent / 1e6:9.3f} MB sent, {each.delays:2} delays, {1000 * each.seconds:9.1f} ms"
-        )
+        sent, spent = estimate.bytes_sent / 1e6, 1000 * estimate.seconds
+        print(f"  {name:18} {sent:9.3f} MB sent, {estimate.delays:2} delays, {spent:9.1f} ms")
 
 
 def described(measured: Measured) -> list[dict[str, Any]]:
