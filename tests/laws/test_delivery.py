@@ -7,11 +7,10 @@ from tests.laws.samples import plans
 from tests.laws.test_conservation import gradient
 from thinwire import message
 from thinwire.carry import Cargo, carry
-from thinwire.codecs import Delta
 from thinwire.lab.threads import ThreadWire, run_threads
 from thinwire.layout import Layout
 from thinwire.ledger import Ledger
-from thinwire.plans import Plan
+from thinwire.plans import Feedback, Plan
 from thinwire.roll_call import SIZE, Record, What
 from thinwire.selectors import TopK
 from thinwire.types import Traffic, Turn, ValueFormat, unit_count
@@ -141,8 +140,7 @@ def test_parts_are_added_up_in_the_order_of_the_ranks_and_divided_by_their_numbe
 
 def test_momentum_correction_is_deep_gradient_compression():
     """Against the two lines of the paper: u = m u + g; v = v + u; what is sent leaves both."""
-    plan = next(p for p in plans() if p.feedback.momentum and isinstance(p.selector, TopK) and p.selector.width == 1)
-    plan = plan.replace(agreement=type(plans()[0].agreement)(), codec=Delta(), exchange=_all_gather())
+    plan = Plan(selector=TopK(density=0.1), feedback=Feedback(momentum=0.9))
 
     def run(wire: ThreadWire) -> None:
         ledger = Ledger()
@@ -162,12 +160,6 @@ def test_momentum_correction_is_deep_gradient_compression():
             torch.testing.assert_close(ledger.velocities()["w"], u, rtol=0, atol=0)
 
     assert run_threads(run, 2) == [None, None]
-
-
-def _all_gather():
-    from thinwire.exchanges import AllGather
-
-    return AllGather()
 
 
 def test_the_roll_call_costs_one_round():
