@@ -2,13 +2,16 @@
 
 Bytes are those that ranks really send (ranks are threads, every letter is counted), balance is that of the owners that
 `thinwire.OwnerReduce` uses, and real gradients are the error-fed ones of a small language model in training. Writes
-`zen.json` and `zen.png` into `benchmarks/results/papers`, and prints the tables of `docs/papers/zen.md`.
+`benchmarks/results/papers/zen.json`, the picture, and the tables of `docs/papers/zen.md`. `--read` only renews picture and
+tables, from the file of the last run.
 """
 
 import argparse
 import json
+import re
 import sys
 import tempfile
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +30,11 @@ from thinwire.protocols import Codec, Exchange, Outgoing
 from thinwire.selectors import TopK
 from thinwire.types import Selection, Turn
 
-RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers"
+ROOT = Path(__file__).resolve().parents[2]
+RESULT = ROOT / "benchmarks" / "results" / "papers" / "zen.json"
+PICTURE = ROOT / "docs" / "figures" / "zen.png"
+PAGE = ROOT / "docs" / "papers" / "zen.md"
+MARKED = r"(<!-- figures of benchmarks/results/papers/zen\.json: {name} -->\n)(.*?)(<!-- end of figures -->)"
 WORLD, OWNERS = 8, 16
 DENSITIES = (0.001, 0.01, 0.05, 0.1, 0.3)
 OVERLAPS = (0.05, 0.1, 0.25, 0.5, 1.0)
@@ -92,7 +99,7 @@ def volume_rows(numel: int) -> list[dict[str, Any]]:
             if overlap < density:
                 continue
             profile = Profile(density=density, overlap=overlap)
-            selections = drawn(profile, max(numel, round(2000 / density)))
+            selections = drawn(profile, max(numel, round(numel / 20 / density)))
             rows.append(
                 {
                     "density": density,
@@ -146,33 +153,71 @@ def real_rows(quick: bool) -> list[dict[str, Any]]:
     return found
 
 
-def tables(run: dict[str, Any]) -> str:
-    """The tables of the page, in Markdown."""
-    lines = ["| density | overlap | densification | owner-reduce | | doubling | | all-gather | | dense | cheapest |"]
-    lines += ["|" + "---:|" * 11]
+def agreement(rows: list[dict[str, Any]]) -> tuple[int, int]:
+    """How often two exchanges are in the same order by formula and by counted bytes, of how many."""
+    same = [
+        (row["formula"][one] < row["formula"][other]) == (row["index+value"][one] < row["index+value"][other])
+        for row in rows
+        for one, other in combinations(NAMES, 2)
+    ]
+    return sum(same), len(same)
+
+
+def volume_table(run: dict[str, Any]) -> str:
+    lines = ["| density | overlap | owner-reduce | doubling | all-gather | owner-reduce, `Cheapest` |"]
+    lines += ["|" + "---:|" * 6]
     for row in run["volumes"]:
-        said, found = row["formula"], row["index+value"]
-        pairs = " | ".join(f"{said[name]:.4f} | {found[name]:.4f}" for name in NAMES[:3])
-        head = f"| {100 * row['density']:g} % | {row['overlap']:g} | {row['densification']:.2f} | {pairs}"
-        lines.append(f"{head} | {found['dense']:.2f} | {row['cheapest']['owner-reduce']:.4f} |")
-    lines += ["", "| what | skewness | hashed: push | pull | striped: push | pull | even cut: push | pull |"]
-    lines += ["|---|" + "---:|" * 7]
-    for row in run["balance"]:
-        pairs = " | ".join(
-            f"{row[kind]['push']:.3f} | {row[kind]['pull']:.3f}" for kind in ("hashed", "striped", "cut")
-        )
-        lines.append(f"| {row['what']} | {row['skewness']:.1f} | {pairs} |")
+        pairs = " | ".join(f"{row['formula'][name]:.4f} / {row['index+value'][name]:.4f}" for name in NAMES[:3])
+        cheapest = f"{row['cheapest']['owner-reduce']:.4f}"
+        lines.append(f"| {100 * row['density']:g} % | {row['overlap']:g} | {pairs} | {cheapest} |")
+    same, of = agreement(run["volumes"])
+    worst = max(abs(row["index+value"][name] / row["formula"][name] - 1) for row in run["volumes"] for name in NAMES)
     lines += [
         "",
-        "| step | sent | overlap | densification | owner-reduce | doubling | all-gather | hashed | even cut |",
+        f"Dense all-reduce sends {run['volumes'][0]['index+value']['dense']:.2f}. Of {of} pairs of exchanges, ",
     ]
+    lines[-1] += f"{same} are in the order of the formulas; the largest difference to a formula is {100 * worst:.1f} %."
+    return "\n".join(lines)
+
+
+def balance_table(run: dict[str, Any]) -> str:
+    lines = ["| what | skewness | hashed: push / pull | striped: push / pull | even cut: push / pull |"]
+    lines += ["|---|" + "---:|" * 4]
+    for row in run["balance"]:
+        pairs = " | ".join(
+            f"{row[kind]['push']:.3f} / {row[kind]['pull']:.3f}" for kind in ("hashed", "striped", "cut")
+        )
+        lines.append(f"| {row['what']} | {row['skewness']:.1f} | {pairs} |")
+    return "\n".join(lines)
+
+
+def real_table(run: dict[str, Any]) -> str:
+    lines = ["| step | sent | overlap | densification | owner-reduce | doubling | all-gather | hashed | even cut |"]
     lines += ["|" + "---:|" * 9]
     for row in run["real"]:
-        found = " | ".join(f"{row['cheapest'][name]:.4f}" for name in NAMES[:3])
+        sizes = [row["cheapest"][name] for name in NAMES[:2]] + [row["delta gathered"]]
         worst = " | ".join(f"{max(row[kind].values()):.2f}" for kind in ("hashed", "cut"))
         head = f"| {row['step']} | {100 * row['density']:g} % | {row['overlap']:.2f} | {row['densification']:.2f}"
-        lines.append(f"{head} | {found} | {worst} |")
+        lines.append(f"{head} | {' | '.join(f'{size:.4f}' for size in sizes)} | {worst} |")
     return "\n".join(lines)
+
+
+TABLES = {"volumes": volume_table, "balance": balance_table, "real": real_table}
+
+
+def renewed(page: str, run: dict[str, Any]) -> str:
+    """The page with the tables of a run."""
+    for name, table in TABLES.items():
+        text = table(run)
+        page, count = re.subn(
+            MARKED.format(name=name),
+            lambda match, text=text: f"{match[1]}\n{text}\n\n{match[3]}",
+            page,
+            flags=re.DOTALL,
+        )
+        if count != 1:
+            raise ValueError(f"{count} places are marked for {name}; there should be one")
+    return page
 
 
 def draw(run: dict[str, Any], path: Path) -> None:
@@ -209,21 +254,27 @@ def draw(run: dict[str, Any], path: Path) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="smaller tensors; write nothing")
-    quick = parser.parse_args().quick
-    run = {
-        "world": WORLD,
-        "owners": OWNERS,
-        "crossover": {world: volumes.least_overlap(world) for world in (2, 3, 4, 8, 16, 64)},
-        "volumes": volume_rows(20_000 if quick else 400_000),
-        "balance": balance_rows(),
-        "real": real_rows(quick),
-    }
-    if not quick:
-        RESULTS.mkdir(parents=True, exist_ok=True)
-        (RESULTS / "zen.json").write_text(json.dumps(run, indent=1) + "\n")
-        draw(run, RESULTS / "zen.png")
-    print(tables(run))
+    parser.add_argument("--quick", action="store_true", help="smaller tensors; only print the tables")
+    parser.add_argument("--read", action="store_true", help="measure nothing")
+    asked = parser.parse_args()
+    if asked.read:
+        run = json.loads(RESULT.read_text())
+    else:
+        run = {
+            "world": WORLD,
+            "owners": OWNERS,
+            "crossover": {world: volumes.least_overlap(world) for world in (2, 3, 4, 8, 16, 64)},
+            "volumes": volume_rows(20_000 if asked.quick else 400_000),
+            "balance": balance_rows(),
+            "real": real_rows(asked.quick),
+        }
+    if asked.quick:
+        print("\n\n".join(table(run) for table in TABLES.values()))
+        return 0
+    RESULT.parent.mkdir(parents=True, exist_ok=True)
+    RESULT.write_text(json.dumps(run, indent=1) + "\n")
+    draw(run, PICTURE)
+    PAGE.write_text(renewed(PAGE.read_text(), run))
     return 0
 
 
