@@ -2,8 +2,8 @@
 
 Bytes are those that ranks really send (ranks are threads, every letter is counted), balance is that of the owners that
 `thinwire.OwnerReduce` uses, and real gradients are the error-fed ones of a small language model in training. Writes
-`benchmarks/results/papers/zen.json`, the picture, and the tables of `docs/papers/zen.md`. `--read` only renews picture and
-tables, from the file of the last run.
+`benchmarks/results/papers/zen.json`, the picture, and the tables of `docs/papers/zen.md`. `--read` only renews the
+picture and the tables, from the file of the last run.
 """
 
 import argparse

@@ -68,13 +68,12 @@ OF_OWNERS = (
         name="any-codec-inside",
         safeguard="Inside of the cheapest codec there are only those that the page names",
         file="codecs/cheapest.py",
-        old="        if codec is None:\n",
-        new="        if False:\n",
+        old="_CHOICES.get(int(section[0]))",
+        new="_CHOICES.get(int(section[0]), Delta())",
         tests=(
             "tests/wire/test_reasons.py::test_wrong_bytes_are_refused_for_their_own_reason"
             "[CODEC: codec 255 inside of the cheapest-reference]",
         ),
-        also=("AttributeError",),
     ),
     Mutant(
         name="rows-that-overflow",
