@@ -4,10 +4,12 @@ DDP hands each of them over as a bucket of its own holding a sparse COO tensor. 
 are sent whole, whatever the plan: selected by their own coordinates, and summed row by row. They meet in the plan's
 own exchange if that adds up rows on their way (owner-reduce, recursive doubling) and there are ranks enough for it to
 pay: between two, an owner's way is never shorter than telling each other everything. In all other cases rows are
-delta-coded and all-gathered. (Gloo's own sparse all-reduce sends 24 bytes of index for each element and is unreliable.)
+delta-coded and sent to all along with the roll call. (Gloo's own sparse all-reduce sends 24 bytes of index for each
+element and is unreliable.)
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -17,66 +19,79 @@ from thinwire import message
 from thinwire.carry import Cargo, Carried, since
 from thinwire.codecs import Cheapest, Delta
 from thinwire.errors import PeerFailedError, ThinwireError
-from thinwire.exchanges import AllGather
+from thinwire.ledger import Ledger
+from thinwire.message import Expected
 from thinwire.observe.stats import Stopwatch
 from thinwire.plans import Plan
 from thinwire.protocols import Exchange, Outgoing, Wire
-from thinwire.roll_call import Record, What, call_roll, describe, in_step
+from thinwire.roll_call import Record, Roll, What, announce, describe, hear, in_step
 from thinwire.types import Delivery, Observation, Selection, index_dtype
 from thinwire.units import accumulation_dtype, is_finite
 
 
-def carry_rows(cargo: Cargo, plan: Plan, wire: Wire) -> Carried:
-    """Bring one row-sparse gradient together.
+def depart_rows(cargo: Cargo, plan: Plan, ledger: Ledger, wire: Wire) -> Callable[[], Carried]:
+    """Begin to bring one row-sparse gradient together; as `thinwire.carry.depart`.
 
     Args:
         cargo: A gradient in sparse COO form with one sparse dimension, and its one parameter.
-        plan: The plan in force, for the roll call only.
+        plan: The plan in force, of which only the exchange matters here.
+        ledger: Nothing is owed for it.
         wire: The ranks.
 
     Returns:
-        The mean as a coalesced sparse tensor; one row of NaN if some rank's gradient is not finite.
-
-    Raises:
-        SyncError: As for `thinwire.carry.carry`.
+        What brings the mean, as a coalesced sparse tensor; one row of NaN if some rank's gradient is not finite.
     """
-    watch, before = Stopwatch(), wire.traffic
+    watch = Stopwatch()
     exchange = exchange_for_rows(plan, wire.world)
     mine, record, letter, failure = _prepare(cargo, plan, exchange, watch)
-    try:
-        with watch("agree"):
-            roll = call_roll(wire, record, plan)
-    except PeerFailedError as error:
-        raise error from failure
-    like = cargo.gradient
-    finite = True
-    if roll.overflow:
-        mean = _sparse(torch.zeros(1, dtype=torch.int64), torch.full((1, mine.width), torch.nan), like)
-    else:
-        outgoing = Outgoing(
-            selection=mine, room=torch.empty(0), shared=False, letter=letter, sizes=roll.letters, turn=cargo.turn,
-            codec=Cheapest(),
+    announce(wire, record, None if exchange is not None else letter)
+
+    def arrive() -> Carried:
+        before = wire.traffic
+        with watch("exchange"):
+            try:
+                roll = hear(wire, record, plan)
+            except PeerFailedError as error:
+                raise error from failure
+        like, finite = cargo.gradient, True
+        if roll.overflow:
+            mean = _sparse(torch.zeros(1, dtype=torch.int64), torch.full((1, mine.width), torch.nan), like)
+        else:
+            with watch("exchange"):
+                delivery = _meet(cargo, mine, exchange, roll, wire)
+            with watch("mean"):
+                mean, finite = _mean(delivery, like)
+        traffic = since(wire, before)
+        seen = Observation(
+            step=cargo.turn.step, group=cargo.turn.group, numel=mine.numel, sent=mine.count * mine.width,
+            bytes_sent=traffic.bytes_sent, rounds=traffic.rounds, seconds=dict(watch.seconds),
         )  # fmt: skip
-        with in_step(wire, exchange.calls(wire.world)), watch("exchange"):
-            delivery = exchange.deliver(outgoing, wire)
-        with watch("mean"):
-            mean, finite = _mean(delivery, like)
-    traffic = since(wire, before)
-    seen = Observation(
-        step=cargo.turn.step, group=cargo.turn.group, numel=mine.numel, sent=mine.count * mine.width,
-        bytes_sent=traffic.bytes_sent, rounds=traffic.rounds, seconds=dict(watch.seconds),
-    )  # fmt: skip
-    return Carried(mean=mean, seen=seen, overflow=bool(roll.overflow) or not finite)
+        return Carried(mean=mean, seen=seen, overflow=bool(roll.overflow) or not finite)
+
+    return arrive
 
 
-def exchange_for_rows(plan: Plan, world: int) -> Exchange:
-    """How rows meet under a plan."""
+def exchange_for_rows(plan: Plan, world: int) -> Exchange | None:
+    """How rows meet under a plan; None if they come along with the roll call."""
     adds_on_the_way = not plan.exchange.needs_shared and plan.exchange.depends_on_data
-    return plan.exchange if adds_on_the_way and world > 2 else AllGather()
+    return plan.exchange if adds_on_the_way and world > 2 else None
+
+
+def _meet(cargo: Cargo, mine: Selection, exchange: Exchange | None, roll: Roll, wire: Wire) -> Delivery:
+    """Everybody's rows, or their sums."""
+    if exchange is None:
+        expected = Expected(numel=mine.numel, width=mine.width, dtype=mine.values.dtype, turn=cargo.turn)
+        return Delivery([message.decode(each, expected) for each in roll.came_along], wire.world)
+    outgoing = Outgoing(
+        selection=mine, room=torch.empty(0), shared=False, letter=torch.empty(0, dtype=torch.uint8),
+        sizes=roll.letters, turn=cargo.turn, codec=Cheapest(),
+    )  # fmt: skip
+    with in_step(wire, exchange.calls(wire.world)):
+        return exchange.deliver(outgoing, wire)
 
 
 def _prepare(
-    cargo: Cargo, plan: Plan, exchange: Exchange, watch: Stopwatch
+    cargo: Cargo, plan: Plan, exchange: Exchange | None, watch: Stopwatch
 ) -> tuple[Selection, Record, Tensor, Exception | None]:
     """The local half. What goes wrong here is told to all in the roll call."""
     record = cargo.record(plan, What.ROWS)
@@ -86,7 +101,7 @@ def _prepare(
             mine = _rows(cargo.gradient)
             finite = is_finite(mine.values)
         with watch("encode"):
-            if finite and exchange.takes_letters:
+            if finite and exchange is None:
                 letter = message.encode(mine, Delta(), cargo.turn)
     except Exception as error:
         return mine, replace(record, failure=describe(error)), letter, error

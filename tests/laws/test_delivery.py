@@ -11,7 +11,7 @@ from thinwire.lab.threads import ThreadWire, run_threads
 from thinwire.layout import Layout
 from thinwire.ledger import Ledger
 from thinwire.plans import Feedback, Plan
-from thinwire.roll_call import SIZE, Record, What
+from thinwire.roll_call import SIZE, Record, What, announce
 from thinwire.selectors import TopK
 from thinwire.types import Traffic, Turn, ValueFormat, unit_count
 
@@ -25,15 +25,15 @@ class Witness(ThreadWire):
     costs: list[Traffic]
     counted_so_far: Traffic
 
-    def swap(self, note: bytes) -> list[bytes]:
-        """As the wire does, with an ear open; it collects letters, which are counted."""
-        notes = super().swap(note)
-        self.letters = [Record.unpack(each).letter for each in notes]
+    def hear(self):
+        """As the wire does, with an ear open."""
+        notes = self.counted(super().hear)
+        self.letters = [Record.unpack(note[:SIZE].numpy().tobytes()).letter for note in notes]
         return notes
 
-    def collect(self, *args, **options):
+    def collect(self, *args):
         """Counted, with what was posted before it."""
-        return self.counted(super().collect, *args, **options)
+        return self.counted(super().collect, *args)
 
     def all_gather(self, *args):
         """Counted."""
@@ -76,7 +76,6 @@ def two_steps(wire: ThreadWire, plan: Plan) -> list[tuple[torch.Tensor, torch.Te
             carried.page.commit()
             kept = carried.page.owed.double()
         sent = torch.zeros(0) if before is None else before + fresh.double() - kept
-        assert len(wire.costs) == 1 + plan.agreement.calls(wire.world) + plan.exchange.calls(wire.world)
         out.append((carried.mean.clone(), sent, wire.costs, declared(plan, wire, carried.seen.sent)))
     return out
 
@@ -95,7 +94,10 @@ def declared(plan: Plan, wire: ThreadWire, sent: int) -> Traffic:
     else:
         payload, itemsize = max(wire.letters), 1
     told = plan.agreement.traffic(wire.world, max(wire.letters)) if plan.agreement.tells else Traffic()
-    return roll_call + told + plan.exchange.traffic(wire.world, payload, itemsize)
+    exchanged = plan.exchange.traffic(wire.world, payload, itemsize)
+    if plan.exchange.early and not plan.shares_coordinates:
+        exchanged = Traffic(bytes_sent=exchanged.bytes_sent)  # in the round of the roll call
+    return roll_call + told + exchanged
 
 
 @pytest.mark.parametrize("world", [2, 3, 4, 5, 8])
@@ -164,7 +166,8 @@ def test_momentum_correction_is_deep_gradient_compression():
 
 def test_the_roll_call_costs_one_round():
     def run(wire: ThreadWire) -> Traffic:
-        wire.swap(Record(what=What.VOTE, world=wire.world, generation=0, step=0, rank=wire.rank).pack())
+        announce(wire, Record(what=What.VOTE, world=wire.world, generation=0, step=0, rank=wire.rank))
+        wire.hear()
         return wire.traffic
 
     assert run_threads(run, 5) == [Traffic(bytes_sent=4 * SIZE, rounds=1)] * 5

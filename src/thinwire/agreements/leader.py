@@ -41,6 +41,8 @@ class Leader(Agreement):
         return selector.select_from(debt, seed=seed_of(turn, self.seed))
 
     def traffic(self, world: int, letter: int) -> Traffic:
-        """A broadcast by binomial tree: the root sends the whole letter ceil(log2 world) times."""
+        """A short letter to all at once; a long one by binomial tree: ceil(log2 world) times from the root."""
+        if self.goes_along(letter):
+            return Traffic(bytes_sent=(world - 1) * letter)
         rounds = (world - 1).bit_length()
         return Traffic(bytes_sent=rounds * letter, rounds=rounds)
