@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from thinwire import recipes
     from thinwire.agreements import Leader, Own, Seeded
     from thinwire.attaching import attach, hook
-    from thinwire.codecs import Bitmap, Delta, Dense, IndexValue
-    from thinwire.exchanges import AllGather, AllReduce
+    from thinwire.codecs import Bitmap, Cheapest, Delta, Dense, IndexValue
+    from thinwire.exchanges import AllGather, AllReduce, OwnerReduce, RecursiveDoubling
     from thinwire.ledger import Ledger
     from thinwire.lifecycle import shutdown
     from thinwire.plans import Feedback, Plan
@@ -38,8 +38,8 @@ else:
         "recipes": (),
         "agreements": ("Leader", "Own", "Seeded"),
         "attaching": ("attach", "hook"),
-        "codecs": ("Bitmap", "Delta", "Dense", "IndexValue"),
-        "exchanges": ("AllGather", "AllReduce"),
+        "codecs": ("Bitmap", "Cheapest", "Delta", "Dense", "IndexValue"),
+        "exchanges": ("AllGather", "AllReduce", "OwnerReduce", "RecursiveDoubling"),
         "ledger": ("Ledger",),
         "lifecycle": ("shutdown",),
         "plans": ("Feedback", "Plan"),
@@ -66,6 +66,7 @@ __all__ = [
     "AttachError",
     "Bitmap",
     "BrokenGroupError",
+    "Cheapest",
     "DeadlineError",
     "Delta",
     "Dense",
@@ -78,10 +79,12 @@ __all__ = [
     "Ledger",
     "NonZero",
     "Own",
+    "OwnerReduce",
     "PeerFailedError",
     "Plan",
     "PlanError",
     "RandomK",
+    "RecursiveDoubling",
     "Rounded",
     "Seeded",
     "Selection",

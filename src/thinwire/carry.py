@@ -231,7 +231,7 @@ def _letter(proposal: Selection, plan: Plan, turn: Turn) -> Tensor:
     """What has to be said in bytes before values can be added up: nothing, where all know the coordinates."""
     if plan.agreement.tells:
         return message.encode(proposal, plan.codec, turn, kind=Kind.COORDINATES)
-    if plan.shares_coordinates:
+    if plan.shares_coordinates or not plan.exchange.takes_letters:
         return torch.empty(0, dtype=torch.uint8)
     return message.encode(proposal, plan.codec, turn)
 
@@ -273,6 +273,7 @@ def _outgoing(cargo: Cargo, plan: Plan, offer: _Offer, selection: Selection, rol
     shared = plan.shares_coordinates
     return Outgoing(
         selection=selection, room=offer.room, shared=shared, letter=offer.letter, sizes=roll.letters, turn=cargo.turn,
+        codec=plan.codec,
         arrived=roll.came_along if plan.exchange.early and not shared else None,
     )  # fmt: skip
 

@@ -232,6 +232,8 @@ class Outgoing:
     sizes: Sequence[int]
     """The lengths of everybody's letters."""
     turn: Turn
+    codec: Codec
+    """How coordinates look, for an exchange that writes its own letters."""
     arrived: Sequence[Tensor] | None = None
     """Everybody's letters, where they have come with the roll call; for an exchange that is `early`."""
 
@@ -245,6 +247,10 @@ class Exchange(ABC):
 
     needs_shared: ClassVar[bool]
     """Adds up values position by position, so all ranks must send the same coordinates."""
+    takes_letters: ClassVar[bool] = True
+    """Sends the whole selection as one letter, which is then written before the roll call."""
+    depends_on_data: ClassVar[bool] = False
+    """What it costs depends on where coordinates meet: `traffic` is a bound, and `forecast` is exact."""
     early: ClassVar[bool] = False
     """Everybody needs everybody's letter, so letters come along with the roll call, one round earlier."""
 
@@ -259,3 +265,10 @@ class Exchange(ABC):
     @abstractmethod
     def traffic(self, world: int, payload: int, itemsize: int) -> Traffic:
         """Declared cost. See each exchange for what ``payload`` counts."""
+
+    def forecast(self, brought: Sequence[Selection], codec: Codec, *, shared: bool = False) -> Traffic:
+        """What it costs exactly to bring these selections together, one of each rank, if that depends on the data.
+
+        Bytes are those of the busiest rank of each round, added up.
+        """
+        raise NotImplementedError(f"what {type(self).__name__} costs follows from sizes alone; see its traffic")

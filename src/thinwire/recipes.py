@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from thinwire.agreements import Leader, Own
-from thinwire.codecs import Delta, Dense
+from thinwire.codecs import Cheapest, Delta, Dense
 from thinwire.errors import PlanError
-from thinwire.exchanges import AllGather, AllReduce
+from thinwire.exchanges import AllGather, AllReduce, OwnerReduce, RecursiveDoubling
 from thinwire.plans import Feedback, Plan
 from thinwire.registry import unknown
-from thinwire.selectors import Everything, TopK
+from thinwire.selectors import Everything, NonZero, TopK
 
 
 def dense() -> Plan:
@@ -54,10 +54,34 @@ def ar_topk(density: float = 0.01, *, momentum: float = 0.0) -> Plan:
     )
 
 
+def zen(density: float | None = None, *, width: int = 1, hierarchical: bool = False, momentum: float = 0.0) -> Plan:
+    """Sums that are made where each unit has its owner, every letter in the shortest form for its density.
+
+    Zen: Empowering Distributed Training with Sparsity-driven Data Synchronization (OSDI 2025). What is zero stays home,
+    so nothing is lost; gradients that are not sparse by nature can be made so. Rows of ``nn.Embedding(sparse=True)`` go
+    the same way, with one index for each row.
+
+    Args:
+        density: None sends all that is not zero; a number, each rank's largest values, with error feedback.
+        width: Elements of one unit; for a dense gradient of an embedding, the length of its rows.
+        hierarchical: By recursive doubling instead: for few ranks, or where they have little in common.
+            `thinwire.exchanges.chooser` says which is quicker.
+        momentum: Momentum correction, as in `topk_allgather`.
+    """
+    return Plan(
+        selector=NonZero(width=width) if density is None else TopK(density=density, width=width),
+        agreement=Own(),
+        codec=Cheapest(),
+        exchange=RecursiveDoubling() if hierarchical else OwnerReduce(),
+        feedback=Feedback(momentum=momentum),
+    )
+
+
 RECIPES: dict[str, Callable[..., Plan]] = {
     "dense": dense,
     "topk_allgather": topk_allgather,
     "ar_topk": ar_topk,
+    "zen": zen,
 }
 """All recipes by name."""
 

@@ -1,9 +1,11 @@
 """Row-sparse gradients (``nn.Embedding(sparse=True)``): one index for each touched row, and never densified.
 
 DDP hands each of them over as a bucket of its own holding a sparse COO tensor. They are sparse by nature, so they
-are sent whole, whatever the plan: selected by their own coordinates, delta-coded, sent to all along with the roll
-call, and summed row by row in rank order. (Gloo's own sparse all-reduce sends 24 bytes of index for each element and is
-unreliable.)
+are sent whole, whatever the plan: selected by their own coordinates, and summed row by row. They meet in the plan's
+own exchange if that adds up rows on their way (owner-reduce, recursive doubling) and there are ranks enough for it to
+pay: between two, an owner's way is never shorter than telling each other everything. In all other cases rows are
+delta-coded and sent to all along with the roll call. (Gloo's own sparse all-reduce sends 24 bytes of index for each
+element and is unreliable.)
 """
 
 import math
@@ -15,15 +17,15 @@ from torch import Tensor
 
 from thinwire import message
 from thinwire.carry import Cargo, Carried, since
-from thinwire.codecs import Delta
+from thinwire.codecs import Cheapest, Delta
 from thinwire.errors import PeerFailedError, ThinwireError
 from thinwire.ledger import Ledger
 from thinwire.message import Expected
 from thinwire.observe.stats import Stopwatch
 from thinwire.plans import Plan
-from thinwire.protocols import Wire
-from thinwire.roll_call import Record, What, announce, describe, hear
-from thinwire.types import Observation, Selection, index_dtype
+from thinwire.protocols import Exchange, Outgoing, Wire
+from thinwire.roll_call import Record, Roll, What, announce, describe, hear, in_step
+from thinwire.types import Delivery, Observation, Selection, index_dtype
 from thinwire.units import accumulation_dtype, is_finite
 
 
@@ -32,7 +34,7 @@ def depart_rows(cargo: Cargo, plan: Plan, ledger: Ledger, wire: Wire) -> Callabl
 
     Args:
         cargo: A gradient in sparse COO form with one sparse dimension, and its one parameter.
-        plan: The plan in force, for the roll call only.
+        plan: The plan in force, of which only the exchange matters here.
         ledger: Nothing is owed for it.
         wire: The ranks.
 
@@ -40,8 +42,9 @@ def depart_rows(cargo: Cargo, plan: Plan, ledger: Ledger, wire: Wire) -> Callabl
         What brings the mean, as a coalesced sparse tensor; one row of NaN if some rank's gradient is not finite.
     """
     watch = Stopwatch()
-    mine, record, letter, failure = _prepare(cargo, plan, watch)
-    announce(wire, record, letter)
+    exchange = exchange_for_rows(plan, wire.world)
+    mine, record, letter, failure = _prepare(cargo, plan, exchange, watch)
+    announce(wire, record, None if exchange is not None else letter)
 
     def arrive() -> Carried:
         before = wire.traffic
@@ -50,24 +53,46 @@ def depart_rows(cargo: Cargo, plan: Plan, ledger: Ledger, wire: Wire) -> Callabl
                 roll = hear(wire, record, plan)
             except PeerFailedError as error:
                 raise error from failure
-        like = cargo.gradient
+        like, finite = cargo.gradient, True
         if roll.overflow:
             mean = _sparse(torch.zeros(1, dtype=torch.int64), torch.full((1, mine.width), torch.nan), like)
         else:
+            with watch("exchange"):
+                delivery = _meet(cargo, mine, exchange, roll, wire)
             with watch("mean"):
-                expected = Expected(numel=mine.numel, width=mine.width, dtype=mine.values.dtype, turn=cargo.turn)
-                mean = _mean([message.decode(each, expected) for each in roll.came_along], like)
+                mean, finite = _mean(delivery, like)
         traffic = since(wire, before)
         seen = Observation(
             step=cargo.turn.step, group=cargo.turn.group, numel=mine.numel, sent=mine.count * mine.width,
             bytes_sent=traffic.bytes_sent, rounds=traffic.rounds, seconds=dict(watch.seconds),
         )  # fmt: skip
-        return Carried(mean=mean, seen=seen, overflow=bool(roll.overflow))
+        return Carried(mean=mean, seen=seen, overflow=bool(roll.overflow) or not finite)
 
     return arrive
 
 
-def _prepare(cargo: Cargo, plan: Plan, watch: Stopwatch) -> tuple[Selection, Record, Tensor, Exception | None]:
+def exchange_for_rows(plan: Plan, world: int) -> Exchange | None:
+    """How rows meet under a plan; None if they come along with the roll call."""
+    adds_on_the_way = not plan.exchange.needs_shared and plan.exchange.depends_on_data
+    return plan.exchange if adds_on_the_way and world > 2 else None
+
+
+def _meet(cargo: Cargo, mine: Selection, exchange: Exchange | None, roll: Roll, wire: Wire) -> Delivery:
+    """Everybody's rows, or their sums."""
+    if exchange is None:
+        expected = Expected(numel=mine.numel, width=mine.width, dtype=mine.values.dtype, turn=cargo.turn)
+        return Delivery([message.decode(each, expected) for each in roll.came_along], wire.world)
+    outgoing = Outgoing(
+        selection=mine, room=torch.empty(0), shared=False, letter=torch.empty(0, dtype=torch.uint8),
+        sizes=roll.letters, turn=cargo.turn, codec=Cheapest(),
+    )  # fmt: skip
+    with in_step(wire, exchange.calls(wire.world)):
+        return exchange.deliver(outgoing, wire)
+
+
+def _prepare(
+    cargo: Cargo, plan: Plan, exchange: Exchange | None, watch: Stopwatch
+) -> tuple[Selection, Record, Tensor, Exception | None]:
     """The local half. What goes wrong here is told to all in the roll call."""
     record = cargo.record(plan, What.ROWS)
     mine, letter = Selection(None, torch.empty(0), 0), torch.empty(0, dtype=torch.uint8)
@@ -76,7 +101,7 @@ def _prepare(cargo: Cargo, plan: Plan, watch: Stopwatch) -> tuple[Selection, Rec
             mine = _rows(cargo.gradient)
             finite = is_finite(mine.values)
         with watch("encode"):
-            if finite:
+            if finite and exchange is None:
                 letter = message.encode(mine, Delta(), cargo.turn)
     except Exception as error:
         return mine, replace(record, failure=describe(error)), letter, error
@@ -97,9 +122,9 @@ def _rows(gradient: Tensor) -> Selection:
     return Selection(indices, values, math.prod(gradient.shape), width)
 
 
-def _mean(parts: list[Selection], like: Tensor) -> Tensor:
-    """Add up row by row, in rank order."""
-    width = parts[0].width
+def _mean(delivery: Delivery, like: Tensor) -> tuple[Tensor, bool]:
+    """Add up row by row, in rank order; and whether all of it is finite."""
+    parts, width = delivery.parts, delivery.parts[0].width
     every = torch.cat([part.indices.long() for part in parts])
     touched, place = torch.unique(every, sorted=True, return_inverse=True)
     sums = torch.zeros(touched.numel(), width, dtype=parts[0].values.dtype)
@@ -107,7 +132,8 @@ def _mean(parts: list[Selection], like: Tensor) -> Tensor:
     for part in parts:
         sums.index_add_(0, place[start : start + part.count], part.values.view(-1, width))
         start += part.count
-    return _sparse(touched, sums.div_(len(parts)), like)
+    sums.div_(delivery.divisor)
+    return _sparse(touched, sums, like), is_finite(sums.view(-1))
 
 
 def _sparse(rows: Tensor, values: Tensor, like: Tensor) -> Tensor:

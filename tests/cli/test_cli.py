@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import thinwire
-from thinwire.cli import main
+from thinwire.cli import _COMMANDS, main
 
 PACKAGE = Path(thinwire.__file__).parent
 
@@ -27,7 +27,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
         assert f" {path.stem} " in said
 
 
-@pytest.mark.parametrize("command", ["doctor", "demo", "bench", "lab"])
+@pytest.mark.parametrize("command", sorted(_COMMANDS))
 def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command, "--help"]) == 0
     assert f"Usage: thinwire {command}" in capsys.readouterr().out

@@ -7,11 +7,10 @@ from tests.laws.samples import plans
 from tests.laws.test_conservation import gradient
 from thinwire import message
 from thinwire.carry import Cargo, carry
-from thinwire.codecs import Delta
 from thinwire.lab.threads import ThreadWire, run_threads
 from thinwire.layout import Layout
 from thinwire.ledger import Ledger
-from thinwire.plans import Plan
+from thinwire.plans import Feedback, Plan
 from thinwire.roll_call import SIZE, Record, What, announce
 from thinwire.selectors import TopK
 from thinwire.types import Traffic, Turn, ValueFormat, unit_count
@@ -24,6 +23,7 @@ class Witness(ThreadWire):
 
     letters: list[int]
     costs: list[Traffic]
+    counted_so_far: Traffic
 
     def hear(self):
         """As the wire does, with an ear open."""
@@ -32,7 +32,7 @@ class Witness(ThreadWire):
         return notes
 
     def collect(self, *args):
-        """Counted."""
+        """Counted, with what was posted before it."""
         return self.counted(super().collect, *args)
 
     def all_gather(self, *args):
@@ -47,11 +47,11 @@ class Witness(ThreadWire):
         """Counted."""
         return self.counted(super().all_reduce, *args)
 
-    def counted(self, collective, *args):
+    def counted(self, collective, *args, **options):
         """What one collective makes this rank send."""
-        before = self.traffic
-        result = collective(*args)
-        after = self.traffic
+        result = collective(*args, **options)
+        before, after = self.counted_so_far, self.traffic
+        self.counted_so_far = after
         self.costs.append(Traffic(bytes_sent=after.bytes_sent - before.bytes_sent, rounds=after.rounds - before.rounds))
         return result
 
@@ -60,6 +60,7 @@ def two_steps(wire: ThreadWire, plan: Plan) -> list[tuple[torch.Tensor, torch.Te
     """Per step: the mean, what this rank sent, the cost of each collective, the cost declared."""
     wire.__class__ = Witness
     assert isinstance(wire, Witness)
+    wire.counted_so_far = wire.traffic
     ledger, out = Ledger(), []
     for step in range(2):
         fresh = gradient(("normal", "heavy tail")[step], NUMEL, 10 * step + wire.rank)
@@ -116,9 +117,13 @@ def test_every_plan_delivers_one_mean_at_the_declared_cost(world):
             # Collective by collective: the busiest rank of one need not be the busiest of the next.
             counted = Traffic()
             for costs in zip(*(result[step][2] for result in results), strict=True):
-                assert len({cost.rounds for cost in costs}) == 1
-                counted += Traffic(bytes_sent=max(cost.bytes_sent for cost in costs), rounds=costs[0].rounds)
-            assert counted == results[0][step][3], f"another cost than declared: {plan}"
+                rounds = max(cost.rounds for cost in costs)  # a rank may have no part in one
+                counted += Traffic(bytes_sent=max(cost.bytes_sent for cost in costs), rounds=rounds)
+            wanted_cost = results[0][step][3]
+            assert counted.rounds == wanted_cost.rounds, f"other rounds than declared: {plan}"
+            # What depends on the data is counted in test_forecasts.
+            if not plan.exchange.depends_on_data:
+                assert counted == wanted_cost, f"another cost than declared: {plan}"
 
 
 def test_parts_are_added_up_in_the_order_of_the_ranks_and_divided_by_their_number():
@@ -137,8 +142,7 @@ def test_parts_are_added_up_in_the_order_of_the_ranks_and_divided_by_their_numbe
 
 def test_momentum_correction_is_deep_gradient_compression():
     """Against the two lines of the paper: u = m u + g; v = v + u; what is sent leaves both."""
-    plan = next(p for p in plans() if p.feedback.momentum and isinstance(p.selector, TopK) and p.selector.width == 1)
-    plan = plan.replace(agreement=type(plans()[0].agreement)(), codec=Delta(), exchange=_all_gather())
+    plan = Plan(selector=TopK(density=0.1), feedback=Feedback(momentum=0.9))
 
     def run(wire: ThreadWire) -> None:
         ledger = Ledger()
@@ -158,12 +162,6 @@ def test_momentum_correction_is_deep_gradient_compression():
             torch.testing.assert_close(ledger.velocities()["w"], u, rtol=0, atol=0)
 
     assert run_threads(run, 2) == [None, None]
-
-
-def _all_gather():
-    from thinwire.exchanges import AllGather
-
-    return AllGather()
 
 
 def test_the_roll_call_costs_one_round():

@@ -4,6 +4,7 @@ from tests.mutants.mutant import ROOT, Mutant
 from tests.mutants.of_kernels import OF_KERNELS
 from tests.mutants.of_lab import OF_LAB
 from tests.mutants.of_ledger import OF_LEDGER
+from tests.mutants.of_owners import OF_OWNERS
 from tests.mutants.of_steps import OF_STEPS
 from tests.mutants.of_torch import OF_TORCH
 from tests.mutants.of_wire import OF_WIRE
@@ -15,6 +16,7 @@ CHAPTERS: dict[str, tuple[Mutant, ...]] = {
     "Debts, selection, sums": OF_LEDGER,
     "Bytes from peers": OF_WIRE,
     "Compiled kernels": OF_KERNELS,
+    "Sums on their way": OF_OWNERS,
     "Agreement and failure": OF_STEPS,
     "DDP, checkpoints, life": OF_TORCH,
     "Emulated hosts": OF_LAB,

@@ -213,8 +213,8 @@ OF_LEDGER = (
         name="divide-rows-by-another-number",
         safeguard="So it is with rows of a sparse gradient",
         file="rows.py",
-        old="sums.div_(len(parts))",
-        new="sums.div_(len(parts) + 1)",
+        old="sums.div_(delivery.divisor)",
+        new="sums.div_(delivery.divisor + 1)",
         tests=("tests/distributed/test_ddp_life.py::test_synchronize_without_ddp",),
     ),
     Mutant(

@@ -54,12 +54,17 @@ LAYERS = (
     "thinwire",
     "lab",
     "tasks",
+    "traces",
+    "analysis",
     "bench",
     "cli",
 )
 """From the ground up. What stands in one line may not import each other, and nothing may import from a later line."""
 
-ONLY = {"observe": {"types"}, "exchanges": {"codecs", "errors", "message", "protocols", "registry", "types", "units"}}
+ONLY = {
+    "observe": {"types"},
+    "exchanges": {"codecs", "errors", "kernels", "message", "options", "protocols", "registry", "types", "units"},
+}
 """What else may import little: see the blueprint."""
 
 

@@ -105,7 +105,7 @@ def _header(data: bytes, agreed: Agreed) -> _Header:
         count=number(data, 20, 8), section=number(data, 28, 8), scale=number(data, 36, 4),
         turn=(number(data, 40, 4), number(data, 44, 8), number(data, 52, 4)),
     )  # fmt: skip
-    must(header.codec <= 3 and header.kind == agreed.kind, "CODEC")
+    must(header.codec <= 4 and header.kind == agreed.kind, "CODEC")
     must(header.kind != VALUES or header.codec == 0, "CODEC")
     must(header.format <= 6 and (header.format != F64 or agreed.double), "FORMAT")
     must((header.numel, header.width) == (agreed.numel, agreed.width), "SHAPE")
@@ -126,6 +126,10 @@ def _size(format: int, values: int) -> int:
 
 
 def _coordinates(section: bytes, codec: int, count: int, units: int) -> list[int]:
+    if codec == 4:
+        must(len(section) > 0, "COORDINATES")
+        must(section[0] <= 3, "CODEC")
+        return _coordinates(section[1:], section[0], count, units)
     return [_dense, _index_value, _bitmap, _delta][codec](section, count, units)
 
 

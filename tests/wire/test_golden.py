@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.wire.forge import TURN, Reader, each_kernel, said_by, using
-from thinwire.codecs import BY_NUMBER, Bitmap, Delta, Dense, IndexValue
+from thinwire.codecs import BY_NUMBER, Bitmap, Cheapest, Delta, Dense, IndexValue
 from thinwire.kernels import Kernels
 from thinwire.message import Kind, encode
 from thinwire.protocols import Codec
@@ -98,6 +98,46 @@ GOLDEN = [
         "05000000 0600000000000000 07000000 002330b1 "
         "1f07000000fcffff3f11 "
         "0000803f00000040 ",
+    ),
+    Golden(
+        "cheapest is delta",
+        SOME,
+        Cheapest(),
+        "54574d31 01 00 04 00 01000000 3200000000000000 "
+        "0400000000000000 0500000000000000 0000803f "
+        "05000000 0600000000000000 07000000 8531e628 "
+        "03 03ad0a55 "
+        "0000803f000020c00000003f00000080 ",
+    ),
+    Golden(
+        "cheapest is a bitmap",
+        Selection(units(3, 4, 5, 7, 8), numbers(1, 2, 3, 4, 5), 10),
+        Cheapest(),
+        "54574d31 01 00 04 00 01000000 0a00000000000000 "
+        "0500000000000000 0300000000000000 0000803f "
+        "05000000 0600000000000000 07000000 d0a38d6f "
+        "02 b801 "
+        "0000803f0000004000004040000080400000a040 ",
+    ),
+    Golden(
+        "cheapest is dense",
+        Selection(None, numbers(1, -2, 3), 3),
+        Cheapest(),
+        "54574d31 01 00 04 00 01000000 0300000000000000 "
+        "0300000000000000 0100000000000000 0000803f "
+        "05000000 0600000000000000 07000000 cbc6dcf7 "
+        "00 "
+        "0000803f000000c000004040 ",
+    ),
+    Golden(
+        "cheapest is an index",
+        Selection(units(2**30 + 1), numbers(1), 2**31 - 1),
+        Cheapest(),
+        "54574d31 01 00 04 00 01000000 ffffff7f00000000 "
+        "0100000000000000 0500000000000000 0000803f "
+        "05000000 0600000000000000 07000000 5e85af8c "
+        "01 01000040 "
+        "0000803f ",
     ),
     Golden(
         "nothing",
@@ -252,7 +292,7 @@ def test_a_record_has_the_same_bytes_for_ever() -> None:
 
 def test_numbers_are_given_out_for_ever() -> None:
     assert {number: type(codec).__name__ for number, codec in BY_NUMBER.items()} == {
-        0: "Dense", 1: "IndexValue", 2: "Bitmap", 3: "Delta",
+        0: "Dense", 1: "IndexValue", 2: "Bitmap", 3: "Delta", 4: "Cheapest",
     }  # fmt: skip
     assert {int(format): format.name for format in ValueFormat} == {
         0: "F32", 1: "F64", 2: "BF16", 3: "F16", 4: "INT8", 5: "INT4", 6: "INT2",

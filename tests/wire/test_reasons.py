@@ -17,7 +17,7 @@ from thinwire.kernels import Kernels
 from thinwire.message import Kind
 from thinwire.types import Selection
 
-DENSE, INDEX_VALUE, BITMAP, DELTA = range(4)
+DENSE, INDEX_VALUE, BITMAP, DELTA, CHEAPEST = range(5)
 
 
 def i32(*numbers: int) -> bytes:
@@ -42,6 +42,7 @@ INDEXED = Forged(codec=INDEX_VALUE, coordinates=i32(1, 4, 9), values=VALUES_3)
 MAPPED = INDEXED.but(codec=BITMAP, coordinates=bytes([0b00010010, 0b10]))
 # The gaps are 1, 2 and 4; with one low bit: 1 0 0, and quotients 0, 1 and 2.
 DELTAS = INDEXED.but(codec=DELTA, coordinates=bytes([1, 0b001, 0b100101]))
+NAMED = INDEXED.but(codec=CHEAPEST, coordinates=bytes([BITMAP]) + MAPPED.coordinates)
 FULL = INDEXED.but(codec=DENSE, coordinates=b"", count=10, values=f32(*range(10)))
 LETTER = INDEXED.but(kind=plain.COORDINATES, values=b"")
 ANSWER = INDEXED.but(kind=plain.VALUES, codec=DENSE, coordinates=b"")
@@ -108,13 +109,16 @@ CASES = [
     Case("a byte cut off", R.CHECKSUM, INDEXED.data[:-1]),
     Case("a byte appended", R.CHECKSUM, INDEXED.data + b"\0"),
     Case("a checksum over its own field too", R.CHECKSUM, INDEXED.but(checksum=0x12345678).data),
-    Case("codec 4", R.CODEC, INDEXED.but(codec=4).data),
+    Case("codec 5", R.CODEC, INDEXED.but(codec=5).data),
     Case("codec 255", R.CODEC, INDEXED.but(codec=255).data),
     Case("kind 3", R.CODEC, INDEXED.but(kind=3).data),
     Case("coordinates where a whole message was awaited", R.CODEC, LETTER.data),
     Case("a whole message where coordinates were awaited", R.CODEC, INDEXED.data, HEARS),
     Case("a whole message where values were awaited", R.CODEC, INDEXED.data, KNOWS),
     Case("values by a codec", R.CODEC, ANSWER.but(codec=DELTA).data, KNOWS),
+    Case("the cheapest inside of the cheapest", R.CODEC,
+         NAMED.but(coordinates=bytes([CHEAPEST, BITMAP]) + MAPPED.coordinates).data),
+    Case("codec 255 inside of the cheapest", R.CODEC, NAMED.but(coordinates=b"\xff").data),
     Case("format 7", R.FORMAT, INDEXED.but(format=7).data),
     Case("format 255", R.FORMAT, INDEXED.but(format=255).data),
     Case("float64 for sums in float32", R.FORMAT, INDEXED.but(format=plain.F64, values=f64(1, 2, 3)).data),
@@ -132,6 +136,7 @@ CASES = [
     Case("2**64 - 1 units", R.COUNT, INDEXED.but(count=2**64 - 1).data),
     Case("more units than fit into the width", R.COUNT, LAST_UNIT.but(count=4).data, WIDE),
     Case("dense, but for one unit", R.COUNT, FULL.but(count=9, values=f32(*range(9))).data),
+    Case("named dense, but for seven units", R.COUNT, NAMED.but(coordinates=bytes([DENSE])).data),
     Case("dense and empty", R.COUNT, FULL.but(count=0, values=b"").data),
     Case("fewer values than known units", R.COUNT, ANSWER.but(count=2, values=f32(1, 2)).data, KNOWS),
     Case("more values than known units", R.COUNT, ANSWER.but(count=4, values=f32(1, 2, 3, 4)).data, KNOWS),
@@ -145,6 +150,10 @@ CASES = [
     Case("a bitmap too long", R.COORDINATES, MAPPED.but(coordinates=b"\x12\x02\x00").data),
     Case("a bitmap with too few bits set", R.COORDINATES, MAPPED.but(coordinates=b"\x12\x00").data),
     Case("a bitmap with too many bits set", R.COORDINATES, MAPPED.but(coordinates=b"\x13\x02").data),
+    Case("no codec is named", R.COORDINATES, NAMED.but(coordinates=b"").data),
+    Case("no codec is named, for nothing", R.COORDINATES, NAMED.but(count=0, coordinates=b"", values=b"").data),
+    Case("a named bitmap too long", R.COORDINATES, NAMED.but(coordinates=NAMED.coordinates + b"\0").data),
+    Case("named Rice codes of nothing", R.COORDINATES, NAMED.but(count=0, coordinates=b"\3\0", values=b"").data),
     Case("Rice codes of nothing", R.COORDINATES, DELTAS.but(count=0, coordinates=b"\0", values=b"").data),
     Case("no Rice codes", R.COORDINATES, DELTAS.but(coordinates=b"").data),
     Case("Rice parameter 41", R.COORDINATES, DELTAS.but(coordinates=b"\x29" + bytes(16) + b"\7").data),
@@ -254,6 +263,8 @@ def test_the_plain_reader_has_the_same_reason(case: Case) -> None:
         pytest.param(MAPPED, PLAIN, id="bitmap"),
         pytest.param(DELTAS, PLAIN, id="delta"),
         pytest.param(FULL, PLAIN, id="dense"),
+        pytest.param(NAMED, PLAIN, id="cheapest"),
+        pytest.param(NAMED.but(coordinates=bytes([INDEX_VALUE]) + INDEXED.coordinates), PLAIN, id="not the cheapest"),
         pytest.param(LETTER, HEARS, id="coordinates"),
         pytest.param(ANSWER, KNOWS, id="values"),
         pytest.param(STEPS, PLAIN, id="int8"),
@@ -296,8 +307,8 @@ def test_a_value_that_is_not_finite_is_found_wherever_it_is(size: int, value: fl
 @each_kernel
 @pytest.mark.parametrize(
     "forged",
-    [INDEXED, MAPPED, DELTAS, FULL, STEPS, CODED, FOURS],
-    ids=["index", "bitmap", "delta", "dense", "int8", "int2", "int4"],
+    [INDEXED, MAPPED, DELTAS, NAMED, FULL, STEPS, CODED, FOURS],
+    ids=["index", "bitmap", "delta", "cheapest", "dense", "int8", "int2", "int4"],
 )
 def test_no_flipped_bit_and_no_lost_or_added_byte_goes_unnoticed(kernel: Kernels, forged: Forged) -> None:
     """All of them, one after the other, and all pairs of neighbouring bits: without repairing the checksum."""

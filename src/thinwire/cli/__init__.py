@@ -13,6 +13,7 @@ _COMMANDS = {
     "demo": "Train a small model twice, dense and compressed, and compare.",
     "bench": "Measure thinwire on this machine.",
     "lab": "Run programs on emulated hosts with thin links.",
+    "analyze": "Measure what gradients of several ranks have in common, and which exchange suits them.",
 }
 _MISTAKE = 2
 _FAILURE = 1

@@ -3,13 +3,16 @@
 from collections.abc import Iterator, Mapping
 
 from thinwire.codecs.bitmap import Bitmap
+from thinwire.codecs.cheapest import Cheapest
 from thinwire.codecs.delta import Delta
 from thinwire.codecs.dense import Dense
 from thinwire.codecs.index_value import IndexValue
 from thinwire.protocols import Codec
 from thinwire.registry import Table
 
-CODECS: Table[Codec] = Table("codec", {"dense": Dense, "index-value": IndexValue, "bitmap": Bitmap, "delta": Delta})
+CODECS: Table[Codec] = Table(
+    "codec", {"dense": Dense, "index-value": IndexValue, "bitmap": Bitmap, "delta": Delta, "cheapest": Cheapest}
+)
 
 
 class _ByNumber(Mapping[int, Codec]):
@@ -31,4 +34,4 @@ class _ByNumber(Mapping[int, Codec]):
 BY_NUMBER = _ByNumber()
 """The codec of each number in the wire format."""
 
-__all__ = ["BY_NUMBER", "CODECS", "Bitmap", "Delta", "Dense", "IndexValue"]
+__all__ = ["BY_NUMBER", "CODECS", "Bitmap", "Cheapest", "Delta", "Dense", "IndexValue"]

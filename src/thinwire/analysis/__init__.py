@@ -1,0 +1,1 @@
+"""Diagnostics: what gradients are like, beside what papers say about them."""
