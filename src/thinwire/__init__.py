@@ -21,10 +21,10 @@ from thinwire.version import __version__
 
 if TYPE_CHECKING:
     from thinwire import recipes
-    from thinwire.agreements import Leader, Own, Seeded
+    from thinwire.agreements import Leader, NormLeader, Own, Seeded
     from thinwire.attaching import attach, hook
     from thinwire.codecs import Bitmap, Delta, Dense, IndexValue
-    from thinwire.exchanges import AllGather, AllReduce
+    from thinwire.exchanges import AllGather, AllReduce, DirectGather, DirectReduce, DoublingReduce, RingReduce
     from thinwire.ledger import Ledger
     from thinwire.lifecycle import shutdown
     from thinwire.plans import Feedback, Plan
@@ -36,10 +36,10 @@ else:
     # The same again: importing torch takes more than a second, which the command line's help must not.
     _ON_DEMAND = {
         "recipes": (),
-        "agreements": ("Leader", "Own", "Seeded"),
+        "agreements": ("Leader", "NormLeader", "Own", "Seeded"),
         "attaching": ("attach", "hook"),
         "codecs": ("Bitmap", "Delta", "Dense", "IndexValue"),
-        "exchanges": ("AllGather", "AllReduce"),
+        "exchanges": ("AllGather", "AllReduce", "DirectGather", "DirectReduce", "DoublingReduce", "RingReduce"),
         "ledger": ("Ledger",),
         "lifecycle": ("shutdown",),
         "plans": ("Feedback", "Plan"),
@@ -69,7 +69,10 @@ __all__ = [
     "DeadlineError",
     "Delta",
     "Dense",
+    "DirectGather",
+    "DirectReduce",
     "DisagreementError",
+    "DoublingReduce",
     "Everything",
     "Feedback",
     "IndexValue",
@@ -77,11 +80,13 @@ __all__ = [
     "Leader",
     "Ledger",
     "NonZero",
+    "NormLeader",
     "Own",
     "PeerFailedError",
     "Plan",
     "PlanError",
     "RandomK",
+    "RingReduce",
     "Rounded",
     "Seeded",
     "Selection",

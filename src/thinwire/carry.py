@@ -75,6 +75,7 @@ class _Offer:
     debt: Debt | None = None
     proposal: Selection | None = None
     letter: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.uint8))
+    weight: float = 0.0
     page: Page | None = None
     finite: bool = True
     failure: Exception | None = None
@@ -143,7 +144,8 @@ def _prepare(cargo: Cargo, plan: Plan, ledger: Ledger, watch: Stopwatch) -> _Off
                 offer.proposal = plan.agreement.propose(plan.selector, offer.debt, cargo.turn)
                 offer.finite = offer.debt.is_finite
         with watch("encode"):
-            if offer.finite and offer.proposal is not None and plan.agreement.speaker(cargo.turn) == cargo.turn.rank:
+            if offer.finite and offer.proposal is not None and cargo.turn.rank in plan.agreement.speakers(cargo.turn):
+                offer.weight = plan.agreement.weigh(offer.proposal)
                 offer.letter = _letter(offer.proposal, plan, cargo.turn)
     except Exception as error:
         offer.failure = error
@@ -184,8 +186,8 @@ def _silent(gradient: Tensor, cargo: Cargo) -> tuple[Span, ...]:
 def _call(cargo: Cargo, plan: Plan, offer: _Offer, wire: Wire) -> Roll:
     """Say what this rank is about to do, and hear that all others are about to do the same."""
     record = replace(
-        cargo.record(plan), coordinates=_lots(plan, offer), letter=offer.letter.numel(), overflow=not offer.finite,
-        owing=offer.page is not None, failure=describe(offer.failure),
+        cargo.record(plan), coordinates=_lots(plan, offer), letter=offer.letter.numel(), weight=offer.weight,
+        overflow=not offer.finite, owing=offer.page is not None, failure=describe(offer.failure),
     )  # fmt: skip
     try:
         return call_roll(wire, record, plan)
@@ -204,13 +206,13 @@ def _lots(plan: Plan, offer: _Offer) -> int:
 def _settle(cargo: Cargo, plan: Plan, offer: _Offer, roll: Roll, wire: Wire) -> Selection:
     """What this rank sends, now that everybody's coordinates are known."""
     if plan.agreement.tells:
-        speaker = plan.agreement.speaker(cargo.turn)
-        letter = wire.broadcast(offer.letter, roll.letters[speaker], speaker)
+        (speaker,) = plan.agreement.speakers(cargo.turn, roll.weights)
+        letters = plan.agreement.tell(offer.letter, {speaker: roll.letters[speaker]}, wire)
         if cargo.turn.rank != speaker:
             owed = offer.gradient if offer.debt is None else offer.debt.total
             width = plan.selector.width
             expected = Expected(numel=cargo.layout.numel, width=width, dtype=owed.dtype, turn=cargo.turn)
-            told = message.decode(letter, expected, kind=Kind.COORDINATES)
+            told = message.decode(letters[speaker], expected, kind=Kind.COORDINATES)
             return plan.selector.at(owed, None if told.is_full else told.indices.to(owed.device))
     assert offer.proposal is not None
     return offer.proposal

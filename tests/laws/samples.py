@@ -4,10 +4,11 @@ A part whose options have no defaults needs a line in SAMPLES; `samples` says so
 """
 
 import itertools
+import random
 from functools import cache
 from typing import Any
 
-from thinwire.agreements import AGREEMENTS
+from thinwire.agreements import AGREEMENTS, Leader
 from thinwire.codecs import CODECS
 from thinwire.errors import PlanError
 from thinwire.exchanges import EXCHANGES
@@ -18,6 +19,7 @@ from thinwire.selectors import SELECTORS, RandomK, Rounded, Threshold, TopK
 SAMPLES: dict[str, list[Any]] = {
     "top-k": [TopK(density=0.1), TopK(density=0.05, width=3)],
     "threshold": [Threshold(threshold=0.8)],
+    "leader": [Leader(), Leader(share_from=0)],
     "random-k": [RandomK(density=0.1), RandomK(density=0.05, width=4)],
     "rounded": [],  # a wrapper: every other selector is also tried rounded, see `selectors`
 }
@@ -45,12 +47,21 @@ def selectors() -> list[Any]:
 
 @cache
 def plans() -> list[Plan]:
-    """Every combination of registered parts that makes a plan."""
-    found = []
-    for parts in itertools.product(selectors(), samples(AGREEMENTS), samples(CODECS), samples(EXCHANGES)):
+    """Plans in which any two registered parts meet that fit together, in any order of the tables but always the same.
+
+    Every combination of four would be thousands, of which nearly all differ from another one in nothing that matters.
+    """
+    combinations = list(itertools.product(selectors(), samples(AGREEMENTS), samples(CODECS), samples(EXCHANGES)))
+    random.Random(0).shuffle(combinations)
+    found, met = [], set[tuple[str, str]]()
+    for parts in combinations:
+        pairs = {(repr(one), repr(other)) for one, other in itertools.combinations(parts, 2)}
+        if pairs <= met:
+            continue
         try:
             found.append(Plan(**dict(zip(("selector", "agreement", "codec", "exchange"), parts, strict=True))))
         except PlanError:
             continue
+        met |= pairs
     found += [found[i].replace(feedback=Feedback(momentum=0.9)) for i in range(0, len(found), 9)]
     return found
