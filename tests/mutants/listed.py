@@ -1,6 +1,7 @@
 """All mutants, and the list of them in tests/README.md."""
 
 from tests.mutants.mutant import ROOT, Mutant
+from tests.mutants.of_exchanges import OF_EXCHANGES
 from tests.mutants.of_ledger import OF_LEDGER
 from tests.mutants.of_steps import OF_STEPS
 from tests.mutants.of_torch import OF_TORCH
@@ -11,6 +12,7 @@ BEGIN, END = "<!-- mutants: begin -->\n", "<!-- mutants: end -->\n"
 
 CHAPTERS: dict[str, tuple[Mutant, ...]] = {
     "Debts, selection, sums": OF_LEDGER,
+    "Exchanges and leaders": OF_EXCHANGES,
     "Bytes from peers": OF_WIRE,
     "Agreement and failure": OF_STEPS,
     "DDP, checkpoints, life": OF_TORCH,
