@@ -1,10 +1,11 @@
-"""One group's whole way, from the local gradient to the global mean. Read `carry` first: it is the way.
+"""One group's whole way, from the local gradient to the global mean. Read `depart` and `arrive` first: that is it.
 
 Everything before the roll call is local; a rank that fails there says so in the roll call, and all ranks raise.
-Everything behind it is done by all ranks alike.
+Everything behind it is done by all ranks alike. Between the two lies the wire's delay, and there other groups depart.
 """
 
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -19,7 +20,7 @@ from thinwire.message import Expected, Kind
 from thinwire.observe.stats import Stopwatch
 from thinwire.plans import Plan
 from thinwire.protocols import Outgoing, Wire
-from thinwire.roll_call import Record, Roll, What, call_roll, describe, in_step
+from thinwire.roll_call import Record, Roll, What, announce, describe, hear, in_step
 from thinwire.types import Delivery, Observation, Selection, Traffic, Turn
 from thinwire.units import accumulation_dtype, add_, energy, flatten, is_finite
 
@@ -81,13 +82,57 @@ class _Offer:
     failure: Exception | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Underway:
+    """A group whose record is on its way; `arrive` does what was announced."""
+
+    cargo: Cargo
+    plan: Plan
+    offer: _Offer
+    record: Record
+    watch: Stopwatch
+
+
 def carry(cargo: Cargo, plan: Plan, ledger: Ledger, wire: Wire) -> Carried:
-    """Bring one group's gradients together.
+    """Bring one group's gradients together: `depart` and `arrive`."""
+    return depart(cargo, plan, ledger, wire)()
+
+
+def depart(cargo: Cargo, plan: Plan, ledger: Ledger, wire: Wire) -> Callable[[], Carried]:
+    """Do the local half and tell the others, with the letter where all need it. Waits for nobody.
 
     Args:
         cargo: The gradient.
         plan: How.
         ledger: What is owed; a page of it is staged, and committed by the caller when the whole step succeeded.
+        wire: The ranks.
+
+    Returns:
+        `arrive`, to be called when the groups before this one have arrived. A failure here is told to all in the roll
+        call, and raised there.
+    """
+    watch = Stopwatch()
+    offer = _prepare(cargo, plan, ledger, watch)
+    record = replace(
+        cargo.record(plan), coordinates=_lots(plan, offer), letter=offer.letter.numel(), weight=offer.weight,
+        overflow=not offer.finite, owing=offer.page is not None, failure=describe(offer.failure),
+    )  # fmt: skip
+    with watch("agree"):
+        announce(wire, record, offer.letter if _goes_along(plan, offer.letter) else None)
+    underway = Underway(cargo=cargo, plan=plan, offer=offer, record=record, watch=watch)
+    return lambda: arrive(underway, ledger, wire)
+
+
+def _goes_along(plan: Plan, letter: Tensor) -> bool:
+    return plan.exchange.early or plan.agreement.goes_along(letter.numel())
+
+
+def arrive(underway: Underway, ledger: Ledger, wire: Wire) -> Carried:
+    """Hear the others, and do what was announced.
+
+    Args:
+        underway: What has departed.
+        ledger: What is owed.
         wire: The ranks.
 
     Returns:
@@ -97,14 +142,17 @@ def carry(cargo: Cargo, plan: Plan, ledger: Ledger, wire: Wire) -> Carried:
         SyncError: The same kind on every rank where the roll call found it; on this rank alone where its own
             part failed behind the roll call (the vote at the end of the step tells the others).
     """
-    watch, before = Stopwatch(), wire.traffic
-    offer = _prepare(cargo, plan, ledger, watch)
+    cargo, plan, offer, watch = underway.cargo, underway.plan, underway.offer, underway.watch
+    before = wire.traffic
     with watch("agree"):
-        roll = _call(cargo, plan, offer, wire)
+        try:
+            roll = hear(wire, underway.record, plan)
+        except PeerFailedError as error:
+            raise error from offer.failure
     if roll.overflow:
         nothing = torch.full_like(cargo.gradient, torch.nan)
         return Carried(mean=nothing, seen=_seen(cargo, offer, watch, since(wire, before)), overflow=True)
-    with in_step(wire, plan.agreement.calls(wire.world) + plan.exchange.calls(wire.world)):
+    with in_step(wire, _calls(plan, cargo, roll)):
         if roll.owing and offer.page is None:
             # Only here nothing is owed. All ranks must sum the same type, so this one opens a page as well.
             _open_page(offer, cargo, plan, ledger)
@@ -122,6 +170,26 @@ def carry(cargo: Cargo, plan: Plan, ledger: Ledger, wire: Wire) -> Carried:
         mean, finite = _mean(delivery, cargo, offer.page, offer.room)
     seen = _seen(cargo, offer, watch, since(wire, before), selection)
     return Carried(mean=mean, seen=seen, page=offer.page, overflow=not finite)
+
+
+def _calls(plan: Plan, cargo: Cargo, roll: Roll) -> int:
+    """How many calls of the wire are to come."""
+    world = cargo.turn.world
+    told = _told(plan, cargo, roll) is not None
+    gathered = plan.exchange.early and not plan.shares_coordinates
+    return (0 if told else plan.agreement.calls(world)) + (0 if gathered else plan.exchange.calls(world))
+
+
+def _told(plan: Plan, cargo: Cargo, roll: Roll) -> Tensor | None:
+    """The speaker's letter, if it has come with the roll call."""
+    letter = roll.came_along[_speaker(plan, cargo, roll)] if plan.agreement.tells else None
+    return letter if letter is not None and letter.numel() else None
+
+
+def _speaker(plan: Plan, cargo: Cargo, roll: Roll) -> int:
+    """The rank whose coordinates count."""
+    (speaker,) = plan.agreement.speakers(cargo.turn, roll.weights)
+    return speaker
 
 
 def _prepare(cargo: Cargo, plan: Plan, ledger: Ledger, watch: Stopwatch) -> _Offer:
@@ -183,18 +251,6 @@ def _silent(gradient: Tensor, cargo: Cargo) -> tuple[Span, ...]:
     return tuple(s for s in cargo.layout.spans if not bool(gradient[s.start : s.stop].any()))
 
 
-def _call(cargo: Cargo, plan: Plan, offer: _Offer, wire: Wire) -> Roll:
-    """Say what this rank is about to do, and hear that all others are about to do the same."""
-    record = replace(
-        cargo.record(plan), coordinates=_lots(plan, offer), letter=offer.letter.numel(), weight=offer.weight,
-        overflow=not offer.finite, owing=offer.page is not None, failure=describe(offer.failure),
-    )  # fmt: skip
-    try:
-        return call_roll(wire, record, plan)
-    except PeerFailedError as error:
-        raise error from offer.failure
-
-
 def _lots(plan: Plan, offer: _Offer) -> int:
     """A checksum of coordinates drawn by lot: another version of numpy could draw others."""
     drawn = plan.agreement.shared and not plan.agreement.tells and not plan.selector.covers_everything
@@ -206,13 +262,15 @@ def _lots(plan: Plan, offer: _Offer) -> int:
 def _settle(cargo: Cargo, plan: Plan, offer: _Offer, roll: Roll, wire: Wire) -> Selection:
     """What this rank sends, now that everybody's coordinates are known."""
     if plan.agreement.tells:
-        (speaker,) = plan.agreement.speakers(cargo.turn, roll.weights)
-        letters = plan.agreement.tell(offer.letter, {speaker: roll.letters[speaker]}, wire)
+        speaker, letter = _speaker(plan, cargo, roll), _told(plan, cargo, roll)
+        if letter is None:
+            letter = plan.agreement.tell(offer.letter, {speaker: roll.letters[speaker]}, wire).get(speaker)
         if cargo.turn.rank != speaker:
             owed = offer.gradient if offer.debt is None else offer.debt.total
             width = plan.selector.width
             expected = Expected(numel=cargo.layout.numel, width=width, dtype=owed.dtype, turn=cargo.turn)
-            told = message.decode(letters[speaker], expected, kind=Kind.COORDINATES)
+            assert letter is not None
+            told = message.decode(letter, expected, kind=Kind.COORDINATES)
             return plan.selector.at(owed, None if told.is_full else told.indices.to(owed.device))
     assert offer.proposal is not None
     return offer.proposal
@@ -222,8 +280,9 @@ def _outgoing(cargo: Cargo, plan: Plan, offer: _Offer, selection: Selection, rol
     """What this rank brings to the exchange."""
     shared = plan.shares_coordinates
     return Outgoing(
-        selection=selection, room=offer.room, shared=shared, letter=offer.letter, sizes=roll.letters, turn=cargo.turn
-    )
+        selection=selection, room=offer.room, shared=shared, letter=offer.letter, sizes=roll.letters, turn=cargo.turn,
+        arrived=roll.came_along if plan.exchange.early and not shared else None,
+    )  # fmt: skip
 
 
 def _mean(delivery: Delivery, cargo: Cargo, page: Page | None, room: Tensor) -> tuple[Tensor, bool]:

@@ -1,7 +1,8 @@
-"""The courier: the one thread that runs exchanges, in the order they were handed in. The only asynchronous code.
+"""The courier: the one thread that runs exchanges, in the order they were handed in; and the packer ahead of it.
 
 Collectives started from several threads, or from callbacks of futures, reach the backend in different orders on
-different ranks, which gives silently wrong sums. So nothing else in thinwire ever starts one during training.
+different ranks, which gives silently wrong sums. So nothing else in thinwire ever starts one during training. The
+packer starts none: it selects, encodes and announces, while the courier waits for what was announced before.
 """
 
 import logging
@@ -48,6 +49,29 @@ class Courier:
             self._jobs.put(None)
             self._thread.join()
             self._thread = None
+
+
+class Packer:
+    """Two couriers in a row: what the first one's job returns, the second one runs."""
+
+    def __init__(self, name: str) -> None:
+        """Get ready; the threads start with the first job."""
+        self._first, self._second = Courier(f"{name}-packer"), Courier(f"{name}-courier")
+
+    def submit(self, job: Callable[[], Callable[[], None]]) -> None:
+        """Hand in a job in two halves. Each must deal with its own exceptions."""
+        second = self._second
+        self._first.submit(lambda: second.submit(job()))
+
+    def wait(self) -> None:
+        """Come back when everything handed in so far is done."""
+        self._first.wait()
+        self._second.wait()
+
+    def stop(self) -> None:
+        """Finish what was handed in and end the threads."""
+        self._first.stop()
+        self._second.stop()
 
 
 def _work(jobs: Jobs) -> None:

@@ -28,7 +28,7 @@ _HEAD = struct.Struct("<4sQI")
 _MAGIC = b"TWL1"
 _SMALLEST, _LARGEST = 4096, 1 << 20
 _MEMORY = 8
-_BEGINNING, _REST = 0x7701, 0x7702
+_TAG = 0x7700
 _FOR_EVER = timedelta(days=3650)
 _AT_ONCE = timedelta(milliseconds=1)
 Sent = list[tuple[dist.Work, Tensor]]
@@ -41,20 +41,22 @@ class Mailbox:
     than `collect`; neither on two.
     """
 
-    def __init__(self, group: dist.ProcessGroup, root: Sequence[int], rank: int) -> None:
+    def __init__(self, group: dist.ProcessGroup, root: Sequence[int], rank: int, number: int = 0) -> None:
         """Make receives stand ready.
 
         Args:
             group: The ranks.
             root: Their numbers in the default group.
             rank: This one.
+            number: Which of a group's mailboxes this is; letters of one never get into another.
         """
         self._group = group
         self._root = root
+        self._tags = _TAG + 2 * number, _TAG + 2 * number + 1
         others = [other for other in range(len(root)) if other != rank]
         self._outward = {other: _Rooms() for other in others}
         self._inward = {other: _Rooms() for other in others}
-        self._slots = {other: [_Slot(self._irecv, other) for _ in range(AHEAD)] for other in others}
+        self._slots = {other: [_Slot(self._beginning_of, other) for _ in range(AHEAD)] for other in others}
         self._next = dict.fromkeys(others, 0)
         self._posted: queue.SimpleQueue[Sent | RuntimeError] = queue.SimpleQueue()
         self._waiter = _Waiter()
@@ -68,7 +70,7 @@ class Mailbox:
         try:
             for to, letter in letters.items():
                 room = self._outward[to].take(letter.numel())
-                for part, tag in ((_beginning(letter, room), _BEGINNING), (letter[room:], _REST)):
+                for part, tag in zip((_beginning(letter, room), letter[room:]), self._tags, strict=True):
                     if part.numel():
                         work = dist.isend(part, self._root[to], group=self._group, tag=tag)
                         assert work is not None
@@ -80,7 +82,7 @@ class Mailbox:
 
     def collect(self, sources: Collection[int]) -> "Collected":
         """The next letter of each source, when the letters of the oldest `post` that was not collected are sent."""
-        sent = self._posted.get_nowait()
+        sent = [] if self._posted.empty() else self._posted.get_nowait()
 
         def wait() -> dict[int, Tensor]:
             if isinstance(sent, RuntimeError):
@@ -88,7 +90,7 @@ class Mailbox:
             slots = {source: self._slots[source][self._next[source] % AHEAD] for source in sources}
             letters = {source: slot.open() for source, slot in slots.items()}
             rests = [
-                self._irecv(letter[slots[source].room :], source, _REST)
+                self._irecv(letter[slots[source].room :], source, self._tags[1])
                 for source, letter in letters.items()
                 if letter.numel() > slots[source].room
             ]
@@ -106,6 +108,9 @@ class Mailbox:
         for slots in self._slots.values():
             for slot in slots:
                 slot.give_up()
+
+    def _beginning_of(self, source: int, room: Tensor) -> dist.Work:
+        return self._irecv(room, source, self._tags[0])
 
     def _irecv(self, room: Tensor, source: int, tag: int) -> dist.Work:
         work = dist.irecv(room, self._root[source], group=self._group, tag=tag)
@@ -147,9 +152,9 @@ def _beginning(letter: Tensor, room: int) -> Tensor:
 class _Slot:
     """A receive that stands ready."""
 
-    def __init__(self, irecv: Callable[[Tensor, int, int], dist.Work], source: int) -> None:
+    def __init__(self, receive: Callable[[int, Tensor], dist.Work], source: int) -> None:
         self.room = 0
-        self._irecv = irecv
+        self._receive = receive
         self._source = source
         self._frame = torch.empty(0, dtype=torch.uint8)
         self._work: dist.Work | None = None
@@ -162,7 +167,7 @@ class _Slot:
         if self._frame.numel() != _HEAD.size + room:
             self._frame = torch.empty(_HEAD.size + room, dtype=torch.uint8)
         try:
-            self._work = self._irecv(self._frame, self._source, _BEGINNING)
+            self._work = self._receive(self._source, self._frame)
         except RuntimeError as error:
             self._work, self._failure = None, error
 

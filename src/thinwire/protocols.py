@@ -15,6 +15,9 @@ from thinwire.debt import Debt, none_of
 from thinwire.types import Delivery, Selection, Traffic, Turn, unit_count
 from thinwire.units import flatten, take
 
+SHORT = 1 << 16
+"""Bytes of a short letter, for which delays matter more than bandwidth."""
+
 
 class Wire(Protocol):
     """The few ways in which ranks meet. Every call is made by all ranks in the same order.
@@ -45,22 +48,31 @@ class Wire(Protocol):
     def abandon(self, why: str) -> None:
         """Tell the others that this rank cannot make the next call of the common sequence; the wire is broken."""
 
-    def swap(self, note: bytes) -> list[bytes]:
-        """Everybody's note, in rank order. All notes have the same length."""
+    def announce(self, note: Tensor) -> None:
+        """Send everybody a note of any length, to be heard by `hear`; it must not change before.
+
+        It is on its way at once. Another thread may call it, also between the calls of an exchange: it is no call of
+        the common sequence. What goes wrong is raised by `hear`.
+        """
+
+    def hear(self) -> list[Tensor]:
+        """Everybody's oldest note that was not heard yet, in rank order: one round.
+
+        Waits for ranks that still compute.
+        """
+
+    def resync(self, mark: bytes) -> None:
+        """Forget all notes that were announced and not heard, by all ranks. The mark is a note like no other."""
 
     def post(self, letters: Mapping[int, Tensor]) -> None:
         """Send each of some ranks a letter. Every `post` has its `collect`; they go by different letters, in order.
 
         A letter must not change before it was collected. It is on its way at once, and arrives after one one-way delay
-        if it is not much longer than the last ones. Any thread may post, one at a time; what goes wrong is raised
-        by `collect`. It is no call of the common sequence.
+        if it is not much longer than the last ones. What goes wrong is raised by `collect`.
         """
 
-    def collect(self, sources: Collection[int], *, patient: bool = False) -> dict[int, Tensor]:
-        """The next letter of each of some ranks, when those that were posted with it are sent: one round.
-
-        A letter may have any length. A patient call waits for ranks that are still computing.
-        """
+    def collect(self, sources: Collection[int]) -> dict[int, Tensor]:
+        """The next letter, of any length, of each of some ranks, when those that were posted are sent: one round."""
 
     def all_gather(self, message: Tensor, sizes: Sequence[int]) -> list[Tensor]:
         """Everybody's message, in rank order; ``sizes`` are their lengths, known to all."""
@@ -179,12 +191,19 @@ class Agreement(ABC):
         """
         return {speaker: wire.broadcast(letter, size, speaker) for speaker, size in sizes.items()}
 
+    def goes_along(self, letter: int) -> bool:
+        """Whether a letter of so many bytes is told to all at once, along with the roll call, in no round of its own.
+
+        A short one: a long one would leave its sender ``world - 1`` times.
+        """
+        return self.tells and letter <= SHORT
+
     def calls(self, world: int) -> int:
-        """How many calls of the wire it makes to settle the coordinates."""
+        """How many calls of the wire it makes to tell a letter that does not go along."""
         return int(self.tells)
 
     def traffic(self, world: int, letter: int) -> Traffic:
-        """What it costs to make one speaker's letter of ``letter`` bytes known to all."""
+        """What it costs, beside the roll call, to make one speaker's letter of ``letter`` bytes known to all."""
         return Traffic()
 
 
@@ -230,6 +249,8 @@ class Outgoing:
     sizes: Sequence[int]
     """The lengths of everybody's letters."""
     turn: Turn
+    arrived: Sequence[Tensor] | None = None
+    """Everybody's letters, where they have come with the roll call; for an exchange that is `early`."""
 
 
 class Exchange(ABC):
@@ -241,6 +262,8 @@ class Exchange(ABC):
 
     needs_shared: ClassVar[bool]
     """Adds up values position by position, so all ranks must send the same coordinates."""
+    early: ClassVar[bool] = False
+    """Everybody needs everybody's letter, so letters come along with the roll call, one round earlier."""
 
     @abstractmethod
     def deliver(self, outgoing: Outgoing, wire: Wire) -> Delivery:

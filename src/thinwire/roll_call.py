@@ -16,6 +16,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from thinwire.errors import DisagreementError, PeerFailedError, SyncError, WireError, WireReason
 from thinwire.plans import Plan
 from thinwire.protocols import Wire
@@ -26,7 +29,7 @@ _LAYOUT = struct.Struct("<4sBBBBIIIQIQ8s8sdIQ48sI")
 SIZE = _LAYOUT.size
 _WEIGHT = struct.Struct("<d")
 """It lies where a rank that fails says why."""
-_PLAN_TEXT = 2048
+_PLAN_TEXT = 1 << 16
 
 
 class What(enum.IntEnum):
@@ -141,6 +144,8 @@ class Roll:
     """The records of all ranks, in rank order, found to agree."""
 
     records: Sequence[Record]
+    came_along: Sequence[Tensor] = ()
+    """The letters that came with the records; empty where one did not."""
 
     @property
     def letters(self) -> list[int]:
@@ -192,14 +197,26 @@ def in_step(wire: Wire, calls: int) -> Iterator[None]:
         raise PeerFailedError(f"{wire.broken}. Nothing was changed.", ranks=(wire.rank,)) from error
 
 
+def announce(wire: Wire, record: Record, letter: Tensor | None = None) -> None:
+    """Tell everybody what this rank is about to do; the letter goes along where it is given."""
+    note = torch.frombuffer(bytearray(record.pack()), dtype=torch.uint8)
+    wire.announce(note if letter is None else torch.cat([note, letter]))
+
+
 def call_roll(wire: Wire, record: Record, plan: Plan) -> Roll:
-    """Swap records with all ranks.
+    """Swap records with all ranks: `announce` and `hear`."""
+    announce(wire, record)
+    return hear(wire, record, plan)
+
+
+def hear(wire: Wire, record: Record, plan: Plan) -> Roll:
+    """Hear what all ranks have announced.
 
     Raises:
         PeerFailedError: Some rank cannot go on. The same error on every rank.
         DisagreementError: The ranks are about to do different things. The same error on every rank.
     """
-    notes = wire.swap(record.pack())
+    notes = wire.hear()
     with in_step(wire, 1):
         # Ranks that can read all records go on to the exchange: who cannot must not let them wait there.
         records = [_unpack(note, place) for place, note in enumerate(notes)]
@@ -219,12 +236,20 @@ def call_roll(wire: Wire, record: Record, plan: Plan) -> Roll:
         odd["rank"] = strangers
     if odd:
         raise _disagreement(wire, records, odd, plan)
-    return Roll(records)
+    return Roll(records, [note[SIZE:] for note in notes])
 
 
-def _unpack(note: bytes, place: int) -> Record:
+def forget(wire: Wire) -> None:
+    """Behind a failure that all ranks know of: what was announced and not heard yet will not be done."""
+    wire.resync(b"TWRX")
+
+
+def _unpack(note: Tensor, place: int) -> Record:
     try:
-        return Record.unpack(note)
+        record = Record.unpack(note[:SIZE].numpy().tobytes())
+        if record.version == VERSION and note.numel() not in (SIZE, SIZE + record.letter):
+            raise WireError(WireReason.TRAILING, f"{note.numel()} bytes, a letter of {record.letter} included")
+        return record
     except WireError as error:
         raise SyncError(f"the roll-call record of rank {place} came damaged: {error}", ranks=(place,)) from error
 
@@ -243,13 +268,11 @@ def _disagreement(
     findings = {field: [str(_shown(getattr(r, field))) for r in records] for field in odd}
     if "rank" in odd:
         findings["rank"] = ["its own" if r.rank == place else str(r.rank) for place, r in enumerate(records)]
-    if "plan" in odd:
-        notes = wire.swap(plan.text.encode()[:_PLAN_TEXT].ljust(_PLAN_TEXT))
-        # Where the texts tell no difference (they are cut off, or damaged), the fingerprints stay.
-        if details := _plan_differences([note.rstrip(b" ").decode("utf-8", "replace") for note in notes]):
-            del findings["plan"]
-            findings.pop("coordinates", None)  # other plans draw other lots: nothing new
-            findings.update(details)
+    # Where the texts tell no difference (they are damaged), the fingerprints stay.
+    if "plan" in odd and (details := _plan_differences(_texts(wire, plan))):
+        del findings["plan"]
+        findings.pop("coordinates", None)  # other plans draw other lots: nothing new
+        findings.update(details)
     odd_ranks = tuple(sorted({rank for values in findings.values() for rank in _odd_ranks(values)}))
     sentences = [_sentence(field, values) for field, values in findings.items()]
     return DisagreementError(
@@ -258,6 +281,16 @@ def _disagreement(
         ranks=odd_ranks,
         fields=tuple(findings),
     )
+
+
+def _texts(wire: Wire, plan: Plan) -> list[str]:
+    """Everybody's plan in words."""
+    mine = torch.frombuffer(bytearray(plan.text.encode()), dtype=torch.uint8)
+    others = [rank for rank in range(wire.world) if rank != wire.rank]
+    wire.post(dict.fromkeys(others, mine))
+    theirs = wire.collect(others)
+    texts = [theirs.get(rank, mine).numpy().tobytes() for rank in range(wire.world)]
+    return [text[:_PLAN_TEXT].decode("utf-8", "replace") for text in texts]
 
 
 def _sentence(field: str, values: Sequence[str]) -> str:

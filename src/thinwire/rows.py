@@ -1,11 +1,13 @@
 """Row-sparse gradients (``nn.Embedding(sparse=True)``): one index for each touched row, and never densified.
 
 DDP hands each of them over as a bucket of its own holding a sparse COO tensor. They are sparse by nature, so they
-are sent whole, whatever the plan: selected by their own coordinates, delta-coded, all-gathered, and summed row by
-row in rank order. (Gloo's own sparse all-reduce sends 24 bytes of index for each element and is unreliable.)
+are sent whole, whatever the plan: selected by their own coordinates, delta-coded, sent to all along with the roll
+call, and summed row by row in rank order. (Gloo's own sparse all-reduce sends 24 bytes of index for each element and is
+unreliable.)
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -15,51 +17,54 @@ from thinwire import message
 from thinwire.carry import Cargo, Carried, since
 from thinwire.codecs import Delta
 from thinwire.errors import PeerFailedError, ThinwireError
+from thinwire.ledger import Ledger
 from thinwire.message import Expected
 from thinwire.observe.stats import Stopwatch
 from thinwire.plans import Plan
 from thinwire.protocols import Wire
-from thinwire.roll_call import Record, What, call_roll, describe, in_step
+from thinwire.roll_call import Record, What, announce, describe, hear
 from thinwire.types import Observation, Selection, index_dtype
 from thinwire.units import accumulation_dtype, is_finite
 
 
-def carry_rows(cargo: Cargo, plan: Plan, wire: Wire) -> Carried:
-    """Bring one row-sparse gradient together.
+def depart_rows(cargo: Cargo, plan: Plan, ledger: Ledger, wire: Wire) -> Callable[[], Carried]:
+    """Begin to bring one row-sparse gradient together; as `thinwire.carry.depart`.
 
     Args:
         cargo: A gradient in sparse COO form with one sparse dimension, and its one parameter.
         plan: The plan in force, for the roll call only.
+        ledger: Nothing is owed for it.
         wire: The ranks.
 
     Returns:
-        The mean as a coalesced sparse tensor; one row of NaN if some rank's gradient is not finite.
-
-    Raises:
-        SyncError: As for `thinwire.carry.carry`.
+        What brings the mean, as a coalesced sparse tensor; one row of NaN if some rank's gradient is not finite.
     """
-    watch, before = Stopwatch(), wire.traffic
+    watch = Stopwatch()
     mine, record, letter, failure = _prepare(cargo, plan, watch)
-    try:
-        with watch("agree"):
-            roll = call_roll(wire, record, plan)
-    except PeerFailedError as error:
-        raise error from failure
-    like = cargo.gradient
-    if roll.overflow:
-        mean = _sparse(torch.zeros(1, dtype=torch.int64), torch.full((1, mine.width), torch.nan), like)
-    else:
-        with in_step(wire, 1), watch("exchange"):
-            letters = wire.all_gather(letter, roll.letters)
-        with watch("mean"):
-            expected = Expected(numel=mine.numel, width=mine.width, dtype=mine.values.dtype, turn=cargo.turn)
-            mean = _mean([message.decode(each, expected) for each in letters], like)
-    traffic = since(wire, before)
-    seen = Observation(
-        step=cargo.turn.step, group=cargo.turn.group, numel=mine.numel, sent=mine.count * mine.width,
-        bytes_sent=traffic.bytes_sent, rounds=traffic.rounds, seconds=dict(watch.seconds),
-    )  # fmt: skip
-    return Carried(mean=mean, seen=seen, overflow=bool(roll.overflow))
+    announce(wire, record, letter)
+
+    def arrive() -> Carried:
+        before = wire.traffic
+        with watch("exchange"):
+            try:
+                roll = hear(wire, record, plan)
+            except PeerFailedError as error:
+                raise error from failure
+        like = cargo.gradient
+        if roll.overflow:
+            mean = _sparse(torch.zeros(1, dtype=torch.int64), torch.full((1, mine.width), torch.nan), like)
+        else:
+            with watch("mean"):
+                expected = Expected(numel=mine.numel, width=mine.width, dtype=mine.values.dtype, turn=cargo.turn)
+                mean = _mean([message.decode(each, expected) for each in roll.came_along], like)
+        traffic = since(wire, before)
+        seen = Observation(
+            step=cargo.turn.step, group=cargo.turn.group, numel=mine.numel, sent=mine.count * mine.width,
+            bytes_sent=traffic.bytes_sent, rounds=traffic.rounds, seconds=dict(watch.seconds),
+        )  # fmt: skip
+        return Carried(mean=mean, seen=seen, overflow=bool(roll.overflow))
+
+    return arrive
 
 
 def _prepare(cargo: Cargo, plan: Plan, watch: Stopwatch) -> tuple[Selection, Record, Tensor, Exception | None]:

@@ -85,8 +85,7 @@ def _means(named: Mapping[str, Tensor], step: Step) -> dict[str, Tensor]:
     for name, tensor in named.items():
         if tensor.is_sparse:
             layout = Layout((Span(name, 0, tensor.numel()),))
-            mean = step.rows(Cargo(gradient=tensor, layout=layout, turn=step.turn()))
-            step.groups += 1
+            mean = step.group(Cargo(gradient=tensor, layout=layout, turn=step.turn()))
             means |= {} if mean is None else {name: mean}
         else:
             kinds.setdefault((tensor.dtype, tensor.device), []).append(name)
@@ -94,7 +93,6 @@ def _means(named: Mapping[str, Tensor], step: Step) -> dict[str, Tensor]:
         layout = Layout.of({name: named[name].numel() for name in names})
         flat = torch.cat([named[name].detach().reshape(-1) for name in names])
         mean = step.group(Cargo(gradient=flat, layout=layout, turn=step.turn()))
-        step.groups += 1
         if mean is not None:
             means |= {span.name: mean[span.start : span.stop] for span in layout.spans}
     return means

@@ -1,29 +1,39 @@
 """One synchronised step: many groups, one outcome. Either all of it counts on every rank, or none of it anywhere."""
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 import torch
 from torch import Tensor
 
-from thinwire.carry import Cargo, Carried, carry
+from thinwire.carry import Cargo, Carried, depart
 from thinwire.errors import DisagreementError, PeerFailedError, SyncError
 from thinwire.layout import Group
 from thinwire.ledger import Ledger, Page
 from thinwire.observe.stats import Counter
 from thinwire.plans import Plan
 from thinwire.protocols import Wire
-from thinwire.roll_call import Record, What, call_roll, describe
-from thinwire.rows import carry_rows
+from thinwire.roll_call import Record, What, announce, call_roll, describe, forget, hear
+from thinwire.rows import depart_rows
 from thinwire.types import Turn
 
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Sent:
+    """A group on its way."""
+
+    names: tuple[str, ...]
+    finish: Callable[[], Carried]
+
+
 @dataclass(kw_only=True)
 class Step:
-    """The state of one step. Its methods run on the courier's thread and never raise."""
+    """The state of one step. Its methods run on the courier's threads and never raise."""
 
     plan: Plan
     ledger: Ledger
@@ -57,42 +67,76 @@ class Step:
             generation=self.generation,
         )
 
-    def bucket(self, buffer: Tensor, groups: Sequence[Group], *, hold_silent: bool) -> Tensor:
-        """Synchronise a bucket of DDP, usually one group.
+    def send(self, cargo: Cargo) -> "Sent":
+        """Begin to synchronise one group: everything that waits for nobody.
 
-        Returns:
-            The mean; NaN where there is none because the step has failed.
+        It may run on another thread than the rest, groups ahead of it. What was announced must be received.
         """
-        result: Tensor | None = None
+        return self._send(cargo.layout.names, lambda: cargo)
+
+    def _send(self, names: tuple[str, ...], pack: Callable[[], Cargo]) -> "Sent":
         try:
-            result = self._bucket(buffer, groups, hold_silent)
+            if self.failure is not None:
+                finish = self._confess(self.failure)
+            else:
+                cargo = pack()
+                begin = depart_rows if cargo.gradient.is_sparse else depart
+                finish = begin(cargo, self.plan, self.ledger, self.wire)
         except Exception as error:
             self.failure = self.failure or error
-        if result is None:
-            result = buffer * torch.nan if buffer.is_sparse else torch.full_like(buffer, torch.nan)
-        self.results.append(result)
-        return result
+            finish = self._confess(error)
+        self.groups += 1
+        self.names.append(names)
+        return Sent(names=names, finish=finish)
 
-    def _bucket(self, buffer: Tensor, groups: Sequence[Group], hold_silent: bool) -> Tensor | None:
-        result: Tensor | None = None
-        for group in groups:
-            cargo = Cargo(
+    def receive(self, sent: "Sent") -> Tensor | None:
+        """Go on with a group that was sent, in the same order.
+
+        Returns:
+            The mean, or None where there is none because the step has failed.
+        """
+
+        def attempt() -> Tensor:
+            carried = sent.finish()
+            self._note(sent.names, carried)
+            return carried.mean
+
+        return self._attempt(attempt)
+
+    def group(self, cargo: Cargo) -> Tensor | None:
+        """Synchronise one group: `send` and `receive`."""
+        return self.receive(self.send(cargo))
+
+    def send_bucket(self, buffer: Tensor, groups: Sequence[Group], *, hold_silent: bool) -> "list[Sent]":
+        """`send` for a bucket of DDP, usually one group."""
+
+        def pack(group: Group) -> Cargo:
+            return Cargo(
                 gradient=buffer if buffer.is_sparse else group.gather(buffer),
                 layout=group.layout,
                 turn=self.turn(),
                 loss_scale=self.ledger.scale,
                 hold_silent=hold_silent,
             )
-            mean = self.rows(cargo) if buffer.is_sparse else self.group(cargo)
-            self.groups += 1
-            self.names.append(group.layout.names)
-            if mean is None:
-                return None
-            if group.places:
-                result = torch.empty_like(buffer) if result is None else result
-                group.scatter(mean, result)
-            else:
-                result = mean
+
+        return [self._send(group.layout.names, partial(pack, group)) for group in groups]
+
+    def receive_bucket(self, buffer: Tensor, groups: Sequence[Group], sent: "Sequence[Sent]") -> Tensor:
+        """`receive` for a bucket.
+
+        Returns:
+            The mean; NaN where there is none because the step has failed.
+        """
+        means = [mean for mean in map(self.receive, sent) if mean is not None]
+        result: Tensor | None = None
+        if len(means) == len(groups) > 0:
+            try:
+                result = joined(buffer, groups, means)
+            except Exception as error:
+                self.failure = self.failure or error
+        if result is None:
+            result = buffer * torch.nan if buffer.is_sparse else torch.full_like(buffer, torch.nan)
+        self.results.append(result)
         return result
 
     def spoil(self) -> None:
@@ -100,30 +144,6 @@ class Step:
         if self.failure is not None or self.overflow:
             for result in self.results:
                 result.mul_(torch.nan) if result.is_sparse else result.fill_(torch.nan)
-
-    def group(self, cargo: Cargo) -> Tensor | None:
-        """Synchronise one group.
-
-        Returns:
-            The mean, or None where there is none because the step has failed.
-        """
-
-        def attempt() -> Tensor:
-            carried = carry(cargo, self.plan, self.ledger, self.wire)
-            self._note(cargo, carried)
-            return carried.mean
-
-        return self._attempt(attempt)
-
-    def rows(self, cargo: Cargo) -> Tensor | None:
-        """Synchronise one row-sparse parameter."""
-
-        def attempt() -> Tensor:
-            carried = carry_rows(cargo, self.plan, self.wire)
-            self._note(cargo, carried)
-            return carried.mean
-
-        return self._attempt(attempt)
 
     def apart(self, exchange: Callable[[], None]) -> None:
         """Do something between two steps, under the same rules."""
@@ -134,34 +154,45 @@ class Step:
         before = self.wire.traffic
 
         def attempt() -> None:
+            if self.failure is not None:
+                self._confess(self.failure)()
             call_roll(self.wire, self._record(), self.plan)
 
         self._attempt(attempt)
+        if self.over and not self.wire.broken:
+            with contextlib.suppress(SyncError):  # the failure that all know of comes first
+                forget(self.wire)
         self.counter.ended(failed=self.failure is not None, overflow=self.overflow)
         after = self.wire.traffic
         self.counter.add_traffic(after.bytes_sent - before.bytes_sent, after.rounds - before.rounds)
 
     def _attempt(self, exchange: Callable[[], T]) -> T | None:
-        """Do it, or, if this rank has failed earlier, tell the others instead."""
+        """Do it, unless all ranks know that the step has failed."""
         if self.over:
             return None
         try:
-            if self.failure is not None:
-                self._confess(self.failure)
             return exchange()
         except (PeerFailedError, DisagreementError) as error:
             self.failure, self.over = error, True
         except Exception as error:
-            # Something here went wrong behind the roll call. The next roll call tells the others, if there is one.
-            self.failure, self.over = error, bool(self.wire.broken)
+            # Something here went wrong behind the roll call. What was announced will be done; the next that is
+            # announced tells the others.
+            self.failure, self.over = self.failure or error, bool(self.wire.broken)
         return None
 
-    def _confess(self, failure: Exception) -> None:
-        """Take part in the others' roll call, to say that this rank cannot go on. Always raises, on all ranks."""
-        try:
-            call_roll(self.wire, self._record(describe(failure)), self.plan)
-        except PeerFailedError as error:
-            raise error from failure
+    def _confess(self, failure: Exception) -> Callable[[], Carried]:
+        """Announce that this rank cannot go on. What it returns hears the others and raises, on all ranks."""
+        record = self._record(describe(failure))
+        announce(self.wire, record)
+
+        def finish() -> Carried:
+            try:
+                hear(self.wire, record, self.plan)
+            except PeerFailedError as error:
+                raise error from failure
+            raise failure
+
+        return finish
 
     def _record(self, failure: str = "") -> Record:
         turn = self.turn()
@@ -170,14 +201,14 @@ class Step:
             group=turn.group, plan=self.plan.fingerprint, failure=failure,
         )  # fmt: skip
 
-    def _note(self, cargo: Cargo, carried: Carried) -> None:
+    def _note(self, names: tuple[str, ...], carried: Carried) -> None:
         """Remember what to do when the step succeeds."""
         self.counter.add(carried.seen)
         self.overflow |= carried.overflow
         if carried.page is not None:
             self._pages.append(carried.page)
             if self.plan.keeps_nothing and carried.page.nothing_held:
-                self._paid.extend(cargo.layout.names)
+                self._paid.extend(names)
 
     def commit(self) -> None:
         """The step counts. Debts change only if every number in it was finite: else no optimizer will use it."""
@@ -195,3 +226,13 @@ class Step:
         error = SyncError(f"step {self.ledger.steps} failed on rank {self.wire.rank}: {describe(self.failure)}")
         error.__cause__ = self.failure
         return error
+
+
+def joined(buffer: Tensor, groups: Sequence[Group], means: Sequence[Tensor]) -> Tensor:
+    """The groups' means as one bucket."""
+    if not groups[0].places:
+        return means[0]
+    result = torch.empty_like(buffer)
+    for group, mean in zip(groups, means, strict=True):
+        group.scatter(mean, result)
+    return result

@@ -2,25 +2,26 @@
 
 import warnings
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from thinwire.asked import DEFAULT_PATIENCE, LossScale, check_model, check_patience, plan_or_default
-from thinwire.courier import Courier
+from thinwire.courier import Packer
 from thinwire.errors import AttachError, SyncError
-from thinwire.flush import deliver, mean_debts
+from thinwire.flush import deliver as deliver_debt
+from thinwire.flush import mean_debts
 from thinwire.layout import Group, Layout, Span, layout_of, split
 from thinwire.ledger import Ledger
-from thinwire.membership import Membership
+from thinwire.membership import Membership, plain_mean
 from thinwire.observe.stats import Counter, Stats
 from thinwire.plans import Plan
 from thinwire.saved import Saved, pack, unpack
-from thinwire.step import Step
+from thinwire.step import Sent, Step
 from thinwire.torch_names import GradBucket, at_end_of_backward, in_backward
 from thinwire.units import logical, physical
 
@@ -91,7 +92,7 @@ class SyncState:
         """
         buffer = bucket.buffer()
         if not self._attached:
-            return _plain_mean(buffer, self._ranks)
+            return plain_mean(buffer, self._ranks)
         if bucket.index() == 0 or self._step is None:
             self._begin()
         step = self._step
@@ -107,14 +108,18 @@ class SyncState:
             groups = []
         last, backward = bucket.is_last(), in_backward()
 
-        def job() -> None:
-            result = step.bucket(buffer, groups, hold_silent=self._hold_silent)
+        def pack() -> Callable[[], None]:
+            sent = step.send_bucket(buffer, groups, hold_silent=self._hold_silent)
+            return partial(deliver, sent)
+
+        def deliver(sent: Sequence[Sent]) -> None:
+            result = step.receive_bucket(buffer, groups, sent)
             if last:
                 step.vote()
                 step.complete = not backward
             future.set_result(result)
 
-        self._courier.submit(job)
+        self._courier.submit(pack)
         if not backward:
             # Inside `join`, only the future itself can carry an error.
             return future.then(lambda done: _value_or_error(step, done))
@@ -239,14 +244,14 @@ class SyncState:
             step.apart(lambda: means.update(mean_debts(parameters, self._ledger, step.plan, step.turn(), step.wire)))
             step.vote()
 
-        self._courier.submit(job)
+        self._courier.submit(lambda: job)
         self._courier.wait()
         if (error := step.error()) is not None:
             raise error
         for parameter in parameters.values():
             parameter.grad = None
         used = {name: mean for name, mean in means.items() if parameters[name].requires_grad}
-        return {name: deliver(name, parameters[name], mean, self._ledger) for name, mean in used.items()}
+        return {name: deliver_debt(name, parameters[name], mean, self._ledger) for name, mean in used.items()}
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to go on bitwise: tensors and plain numbers only. Each rank saves and loads its own."""
@@ -340,7 +345,7 @@ class SyncState:
         self._scaler, self._patience = scaler, patience
         self._generation += 1
         self._membership = Membership(self._ranks, self._patience, self._generation)
-        self._courier = Courier("thinwire-courier")
+        self._courier = Packer("thinwire")
         self._counter = Counter()
         self._cut = False
         self._step = None
@@ -379,13 +384,6 @@ class SyncState:
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
         """A copied or saved model comes without its synchroniser, as it comes without its process group."""
         return type(None), ()
-
-
-def _plain_mean(buffer: Tensor, group: dist.ProcessGroup) -> torch.futures.Future[Tensor]:
-    """What DDP does without a hook."""
-    work = dist.all_reduce(buffer.div_(dist.get_world_size(group)), group=group, async_op=True)
-    future: torch.futures.Future[Tensor] = work.get_future().then(lambda done: done.value()[0])
-    return future
 
 
 def _value_or_error(step: Step, done: torch.futures.Future[Tensor]) -> Tensor:

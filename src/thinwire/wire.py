@@ -31,6 +31,19 @@ _NOW = (
 )
 
 
+class _Post:
+    """What was sent by letters and is not collected yet, of one sequence of letters."""
+
+    def __init__(self) -> None:
+        self.mailbox: Mailbox | None = None
+        self.posted: deque[Mapping[int, Tensor]] = deque()
+        self.own: deque[Tensor] = deque()
+
+    def close(self) -> None:
+        if self.mailbox is not None:
+            self.mailbox.close()
+
+
 class GroupWire:
     """A process group as a `thinwire.protocols.Wire`."""
 
@@ -57,40 +70,63 @@ class GroupWire:
         self._keys = f"thinwire/{group.group_name}/{life}"
         self._operations = 0
         self._abandoned: list[tuple[dist.Work, tuple[Tensor, ...]]] = []
-        self._posted: deque[Mapping[int, Tensor]] = deque()
-        by_letters = self.world > 1 and dist.get_backend(group) == "gloo"
-        self._mailbox = Mailbox(group, self._root, self.rank) if by_letters else None
+        self._others = [rank for rank in range(self.world) if rank != self.rank]
+        self._notes, self._letters = _Post(), _Post()
+        if self.world > 1 and dist.get_backend(group) == "gloo":
+            self._notes.mailbox = Mailbox(group, self._root, self.rank, 0)
+            self._letters.mailbox = Mailbox(group, self._root, self.rank, 1)
 
-    def swap(self, note: bytes) -> list[bytes]:
-        """Everybody's note, as letters."""
-        mine = torch.frombuffer(bytearray(note), dtype=torch.uint8)
-        others = [rank for rank in range(self.world) if rank != self.rank]
-        self.post(dict.fromkeys(others, mine))
-        theirs = self.collect(others, patient=True)
-        return [note if rank == self.rank else theirs[rank].numpy().tobytes() for rank in range(self.world)]
+    def announce(self, note: Tensor) -> None:
+        """Send everybody a note; errors are raised by `hear`. Another thread may call it."""
+        self._send(self._notes, dict.fromkeys(self._others, note))
+        self._notes.own.append(note)
+
+    def hear(self) -> list[Tensor]:
+        """Everybody's oldest note that was not heard yet."""
+        theirs = self._collect(self._notes, self._others, patient=True)
+        own = self._notes.own.popleft()
+        return [own if rank == self.rank else theirs[rank] for rank in range(self.world)]
+
+    def resync(self, mark: bytes) -> None:
+        """Forget all notes that were announced and not heard. The mark is a note that says so."""
+        self._notes.own.clear()
+        if self._notes.mailbox is None:
+            self._notes.posted.clear()  # nothing leaves this rank before it is heard
+            return
+        self._send(self._notes, dict.fromkeys(self._others, torch.frombuffer(bytearray(mark), dtype=torch.uint8)))
+        silent = self._others
+        while silent:
+            notes = self._collect(self._notes, silent, patient=True)
+            silent = [rank for rank in silent if notes[rank].numpy().tobytes() != mark]
 
     def post(self, letters: Mapping[int, Tensor]) -> None:
-        """Send a letter to each of some ranks; errors are raised by `collect`. Any thread may call it."""
-        self._posted.append(letters)
-        if self._mailbox is not None and not self.broken and self._group is not None:
-            self._mailbox.post(letters)
+        """Send a letter to each of some ranks; errors are raised by `collect`."""
+        self._send(self._letters, letters)
 
-    def collect(self, sources: Collection[int], *, patient: bool = False) -> dict[int, Tensor]:
-        """The next letter of each of some ranks. A patient call may wait for ranks that are still computing."""
+    def collect(self, sources: Collection[int]) -> dict[int, Tensor]:
+        """The next letter of each of some ranks."""
+        return self._collect(self._letters, sources, patient=False)
+
+    def _send(self, post: "_Post", letters: Mapping[int, Tensor]) -> None:
+        post.posted.append(letters)
+        if post.mailbox is not None and not self.broken and self._group is not None:
+            post.mailbox.post(letters)
+
+    def _collect(self, post: "_Post", sources: Collection[int], *, patient: bool) -> dict[int, Tensor]:
         self.calls += 1
-        posted = self._posted.popleft()
+        posted = post.posted.popleft() if post.posted else {}
         cost = Traffic(bytes_sent=sum(map(Tensor.numel, posted.values())), rounds=1 if posted or sources else 0)
-        if self._mailbox is None:
+        mailbox = post.mailbox
+        if mailbox is None:
             return self._collect_by_collectives(posted, sources, cost, patient=patient)
         collected: list[Collected] = []
 
         def start() -> dist.Work:
-            assert self._mailbox is not None
-            collected.append(self._mailbox.collect(sources))
+            collected.append(mailbox.collect(sources))
             return cast(dist.Work, collected[0])
 
         self._run(start, cost, tuple(posted.values()), patient=patient)
-        return collected[0].letters if collected else {}
+        return collected[0].letters
 
     def _collect_by_collectives(
         self, posted: Mapping[int, Tensor], sources: Collection[int], cost: Traffic, *, patient: bool
@@ -243,8 +279,9 @@ class GroupWire:
 
     def leave(self) -> None:
         """Destroy the group, unless it is somebody else's, or an operation is still running in it."""
-        if self._mailbox is not None and self.broken:
-            self._mailbox.close()
+        if self._private and self.broken:
+            for post in (self._notes, self._letters):
+                post.close()
         running = any(not work.is_completed() for work, _ in self._abandoned)
         if self._private and not running and self._group is not None and dist.is_initialized():
             group, self._group = self._group, None

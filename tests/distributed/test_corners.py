@@ -174,16 +174,16 @@ def bad_record(rank: int, world: int) -> str:
     ddp, sync = make(rank, plan=OWN)
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.001)
     train(ddp, optimizer, rank, range(2))
-    wire, plain, fired = sync._membership.wire, sync._membership.wire.swap, []
+    wire, plain, fired = sync._membership.wire, sync._membership.wire.hear, []
 
-    def damaged(note: bytes) -> list[bytes]:
-        notes = plain(note)
+    def damaged() -> list[torch.Tensor]:
+        notes = plain()
         if rank == 1 and not fired:
             fired.append(True)
-            notes[0] = notes[0][:30] + bytes([notes[0][30] ^ 1]) + notes[0][31:]
+            notes[0][30] ^= 1
         return notes
 
-    wire.swap = damaged
+    wire.hear = damaged
     with pytest.raises(thinwire.PeerFailedError, match="the roll-call record of rank 0 came damaged") as caught:
         loss(ddp, rank, 2).backward()
     sync.rejoin()

@@ -312,18 +312,12 @@ def late_for_the_vote(rank: int, world: int) -> tuple[list[str], int, int]:
     return said, sync.state_dict()["steps"], checksum(ddp)
 
 
-def test_a_rank_that_is_late_for_the_vote_steps_alone_and_is_found_out(ranks):
-    """The one gap there is, as the page on failures describes it."""
+def test_a_rank_that_is_late_for_the_vote_does_not_step_alone(ranks):
+    """It has everybody's vote at hand, but the others have closed their connections: it cannot send its own."""
     results = ranks(late_for_the_vote, 3, timeout=40.0)
-    found = ["DisagreementError (1,) ('step',)"] * 2
-    for survivor in (0, 2):
-        assert results[survivor][0][0].startswith(("DeadlineError (1,)", "SyncError"))
-        assert results[survivor][0][1:] == found
-    assert results[1][0][0] == "stepped"
-    assert results[1][0][1].startswith("SyncError")
-    assert results[1][0][2:] == found
-    assert [steps for _, steps, _ in results] == [2, 3, 2]
-    assert results[0][2] == results[2][2] != results[1][2], "only the late one has stepped"
+    assert all(said[0].startswith(("DeadlineError (1,)", "SyncError")) for said, _, _ in results), results
+    assert all(said[1:] == ["stepped", "stepped"] for said, _, _ in results), results
+    assert len({(steps, parameters) for _, steps, parameters in results}) == 1
 
 
 def slow_but_alive(rank: int, world: int) -> list[int]:

@@ -21,11 +21,17 @@ def world_group() -> dist.ProcessGroup:
     return group
 
 
+def swap(wire: GroupWire, note: bytes) -> list[bytes]:
+    """Everybody's note."""
+    wire.announce(torch.frombuffer(bytearray(note), dtype=torch.uint8))
+    return [each.numpy().tobytes() for each in wire.hear()]
+
+
 def collectives(rank: int, world: int) -> None:
     """Every collective, with what is different on every rank."""
     membership = Membership(world_group(), 60.0, 1)
     wire = membership.wire
-    assert wire.swap(bytes([rank] * 5)) == [bytes([other] * 5) for other in range(world)]
+    assert swap(wire, bytes([rank] * 5)) == [bytes([other] * 5) for other in range(world)]
     sizes = [3 * other for other in range(world)]
     letters = wire.all_gather(torch.full((sizes[rank],), rank, dtype=torch.uint8), sizes)
     assert [letter.tolist() for letter in letters] == [[other] * sizes[other] for other in range(world)]
@@ -51,17 +57,17 @@ def test_collectives_bring_what_they_should(pool: PoolFactory, world: int) -> No
 def gives_up(rank: int, world: int) -> float:
     """Rank 1 does not come to an exchange, and says so."""
     wire = Membership(world_group(), 4.0, 1).wire
-    wire.swap(b"here")
+    swap(wire, b"here")
     began = time.monotonic()
     if rank == 1:
         wire.abandon("out of memory")
     else:
         with pytest.raises(thinwire.PeerFailedError, match=r"rank 1 gave up .* exchange: out of memory") as caught:
-            wire.swap(b"anybody?")
+            swap(wire, b"anybody?")
         assert caught.value.ranks == (1,)
     waited = time.monotonic() - began
     with pytest.raises(thinwire.BrokenGroupError, match="rejoin"):
-        wire.swap(b"again")
+        swap(wire, b"again")
     return waited
 
 
@@ -72,10 +78,10 @@ def test_a_rank_that_gives_up_is_heard_at_once(ranks: Ranks) -> None:
 def leaves(rank: int, world: int) -> None:
     """Without a group of its own torch would take the default one, in which all ranks are and would answer."""
     wire = Membership(world_group(), 4.0, 1).wire
-    wire.swap(b"here")
+    swap(wire, b"here")
     wire.leave()
     for use in (
-        lambda: wire.swap(b"more"),
+        lambda: swap(wire, b"more"),
         lambda: wire.all_gather(torch.ones(1, dtype=torch.uint8), [1] * world),
         lambda: wire.broadcast(torch.ones(1, dtype=torch.uint8), 1, 0),
         lambda: wire.all_reduce(torch.ones(1)),
@@ -92,24 +98,24 @@ def test_a_group_that_was_left_is_not_the_default_group(pool: PoolFactory, world
 
 def swap_twice(wire: GroupWire) -> None:
     """The first may end well for one who is late: the others' notes were on their way before they gave up."""
-    wire.swap(b"one?")
-    wire.swap(b"two?")
+    swap(wire, b"one?")
+    swap(wire, b"two?")
 
 
 def comes_late(rank: int, world: int) -> bool:
     """Rank 1 comes when the others have given it up. Whether the buffers of what was abandoned are kept."""
     wire = Membership(world_group(), 0.5, 1).wire
-    wire.swap(b"here")
+    swap(wire, b"here")
     if rank == 1:
         time.sleep(2.5)
         with pytest.raises(thinwire.SyncError):
             swap_twice(wire)
     else:
         with pytest.raises(thinwire.DeadlineError, match="rank 1 did not come") as caught:
-            wire.swap(b"one?")
+            swap(wire, b"one?")
         assert caught.value.ranks == (1,)
     with pytest.raises(thinwire.BrokenGroupError, match="rejoin"):
-        wire.swap(b"more")
+        swap(wire, b"more")
     return bool(wire._abandoned)
 
 
@@ -127,7 +133,7 @@ def some_of_the_ranks(rank: int, world: int) -> list[bytes]:
         if rank == generation % 2:
             time.sleep(1.0)  # so the other one looks up its address in the store before it is there, however busy
         membership = Membership(pair, 10.0, generation)
-        notes += membership.wire.swap(bytes([generation, rank]))
+        notes += swap(membership.wire, bytes([generation, rank]))
         membership.close()
     return notes
 

@@ -12,7 +12,7 @@ from thinwire.lab.threads import ThreadWire, run_threads
 from thinwire.layout import Layout
 from thinwire.ledger import Ledger
 from thinwire.plans import Plan
-from thinwire.roll_call import SIZE, Record, What
+from thinwire.roll_call import SIZE, Record, What, announce
 from thinwire.selectors import TopK
 from thinwire.types import Traffic, Turn, ValueFormat, unit_count
 
@@ -27,17 +27,17 @@ class Witness(ThreadWire):
     costs: list[Traffic]
     counted_so_far: Traffic
 
-    def swap(self, note: bytes) -> list[bytes]:
-        """As the wire does, with an ear open; it collects letters, which are counted."""
-        notes = super().swap(note)
-        records = [Record.unpack(each) for each in notes]
+    def hear(self):
+        """As the wire does, with an ear open."""
+        notes = self.counted(super().hear)
+        records = [Record.unpack(note[:SIZE].numpy().tobytes()) for note in notes]
         self.letters = [record.letter for record in records]
         self.weights = [record.weight for record in records]
         return notes
 
-    def collect(self, *args, **options):
+    def collect(self, *args):
         """Counted, with what was posted before it."""
-        return self.counted(super().collect, *args, **options)
+        return self.counted(super().collect, *args)
 
     def all_gather(self, *args):
         """Counted."""
@@ -51,9 +51,9 @@ class Witness(ThreadWire):
         """Counted."""
         return self.counted(super().all_reduce, *args)
 
-    def counted(self, collective, *args, **options):
+    def counted(self, collective, *args):
         """What one collective makes this rank send."""
-        result = collective(*args, **options)
+        result = collective(*args)
         before, after = self.counted_so_far, self.traffic
         self.counted_so_far = after
         self.costs.append(Traffic(bytes_sent=after.bytes_sent - before.bytes_sent, rounds=after.rounds - before.rounds))
@@ -80,7 +80,8 @@ def two_steps(wire: ThreadWire, plan: Plan) -> list[tuple[torch.Tensor, torch.Te
             carried.page.commit()
             kept = carried.page.owed.double()
         sent = torch.zeros(0) if before is None else before + fresh.double() - kept
-        assert len(wire.costs) == 1 + plan.agreement.calls(wire.world) + plan.exchange.calls(wire.world)
+        if not plan.exchange.early and not (plan.agreement.tells and plan.agreement.goes_along(max(wire.letters))):
+            assert len(wire.costs) == 1 + plan.agreement.calls(wire.world) + plan.exchange.calls(wire.world)
         out.append((carried.mean.clone(), sent, wire.costs, declared(plan, wire, turn, carried.seen.sent)))
     return out
 
@@ -101,8 +102,12 @@ def declared(plan: Plan, wire: ThreadWire, turn: Turn, sent: int) -> Traffic:
     told = Traffic()
     if plan.agreement.tells:
         (speaker,) = plan.agreement.speakers(turn, wire.weights)
-        told = plan.agreement.traffic(wire.world, wire.letters[speaker])
-    return roll_call + told + plan.exchange.traffic(wire.world, payload, itemsize)
+        along = plan.agreement.goes_along(max(wire.letters))
+        told = plan.agreement.traffic(wire.world, max(wire.letters) if along else wire.letters[speaker])
+    exchanged = plan.exchange.traffic(wire.world, payload, itemsize)
+    if plan.exchange.early and not plan.shares_coordinates:
+        exchanged = Traffic(bytes_sent=exchanged.bytes_sent)  # in the round of the roll call
+    return roll_call + told + exchanged
 
 
 @pytest.mark.parametrize("world", [2, 3, 4, 5, 8])
@@ -174,7 +179,8 @@ def _all_gather():
 
 def test_the_roll_call_costs_one_round():
     def run(wire: ThreadWire) -> Traffic:
-        wire.swap(Record(what=What.VOTE, world=wire.world, generation=0, step=0, rank=wire.rank).pack())
+        announce(wire, Record(what=What.VOTE, world=wire.world, generation=0, step=0, rank=wire.rank))
+        wire.hear()
         return wire.traffic
 
     assert run_threads(run, 5) == [Traffic(bytes_sent=4 * SIZE, rounds=1)] * 5

@@ -249,4 +249,21 @@ OF_STEPS = (
         tests=(f"{WIRE}test_a_group_of_some_ranks_can_be_formed_again",),
         also=("RuntimeError",),
     ),
+    Mutant(
+        name="stale-notes",
+        safeguard="What was announced in a step that failed is forgotten before the next",
+        file="step.py",
+        old="                forget(self.wire)\n",
+        new="                pass\n",
+        tests=(f"{STEP}test_a_fault_is_told_and_what_was_announced_behind_it_is_forgotten[0]",),
+    ),
+    Mutant(
+        name="announced-and-not-done",
+        safeguard="What a rank has announced it does, even if it has failed meanwhile",
+        file="step.py",
+        old="        if self.over:\n            return None\n",
+        new="        if self.over or self.failure is not None:\n            return None\n",
+        tests=(f"{STEP}test_a_fault_is_told_and_what_was_announced_behind_it_is_forgotten[0]",),
+        also=("SyncError",),
+    ),
 )

@@ -81,17 +81,18 @@ OF_TORCH = (
         name="exchange-inside-the-hook",
         safeguard="One thread, the courier's, starts all collectives: not the threads of the backward pass",
         file="sync.py",
-        old="        self._courier.submit(job)\n        if not backward:\n",
-        new="        job()\n        if not backward:\n",
+        old="        self._courier.submit(pack)\n        if not backward:\n",
+        new="        pack()()\n        if not backward:\n",
         tests=(ONE_THREAD,),
     ),
     Mutant(
         name="exchange-in-a-callback",
         safeguard="Nor a callback of a future",
         file="sync.py",
-        old="        self._courier.submit(job)\n        if not backward:\n",
+        old="        self._courier.submit(pack)\n        if not backward:\n",
         new=(
-            "        import threading\n\n        ready = torch.futures.Future()\n        ready.then(lambda _: job())\n"
+            "        import threading\n\n        ready = torch.futures.Future()\n"
+            "        ready.then(lambda _: pack()())\n"
             "        threading.Thread(target=ready.set_result, args=(None,)).start()\n        if not backward:\n"
         ),
         tests=(ONE_THREAD,),
@@ -162,9 +163,9 @@ OF_TORCH = (
         name="flush-in-two-minds",
         safeguard="A flush that failed changes no debt",
         file="sync.py",
-        old="        self._courier.submit(job)\n        self._courier.wait()\n",
+        old="        self._courier.submit(lambda: job)\n        self._courier.wait()\n",
         new=(
-            "        self._courier.submit(job)\n        self._courier.wait()\n"
+            "        self._courier.submit(lambda: job)\n        self._courier.wait()\n"
             "        for name in parameters:\n            self._ledger.settle(name)\n"
         ),
         tests=(f"{FAULTS}test_a_failed_flush_changes_nothing",),
@@ -293,7 +294,7 @@ OF_TORCH = (
         name="leave-the-hook",
         safeguard="A detached model is plain DDP",
         file="sync.py",
-        old="        if not self._attached:\n            return _plain_mean(buffer, self._ranks)\n",
+        old="        if not self._attached:\n            return plain_mean(buffer, self._ranks)\n",
         new="",
         tests=("tests/distributed/test_neutrality.py::test_a_detached_model_is_plain_ddp_whatever_the_plan_was",),
     ),

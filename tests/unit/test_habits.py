@@ -295,7 +295,7 @@ METHODS = {
     *("allreduce_coalesced", "alltoall", "alltoall_base"),
 }
 """Collectives as methods of a process group."""
-MAY_COLLECT = ("thinwire.wire.", "thinwire.mail.", "thinwire.sync._plain_mean", "thinwire.cli.doctor.form_group")
+MAY_COLLECT = ("thinwire.wire.", "thinwire.mail.", "thinwire.membership.plain_mean", "thinwire.cli.doctor.form_group")
 """The wire; what DDP would do by itself; and a trial in a process of its own."""
 
 

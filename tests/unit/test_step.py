@@ -16,7 +16,7 @@ from thinwire.lab.threads import ThreadWire, run_threads
 from thinwire.layout import Layout
 from thinwire.ledger import Ledger
 from thinwire.observe.stats import Counter
-from thinwire.step import Step
+from thinwire.step import Sent, Step
 
 PLAN = recipes.topk_allgather(density=0.25)
 SIZE = 20
@@ -32,9 +32,7 @@ def new_step(wire: ThreadWire, ledger: Ledger) -> Step:
 
 def group(step: Step, name: str, gradient: Tensor) -> Tensor | None:
     """One parameter as a group of its own."""
-    mean = step.group(Cargo(gradient=gradient, layout=Layout.of({name: SIZE}), turn=step.turn()))
-    step.groups += 1
-    return mean
+    return step.group(Cargo(gradient=gradient, layout=Layout.of({name: SIZE}), turn=step.turn()))
 
 
 def fresh(wire: ThreadWire, number: int) -> Tensor:
@@ -101,6 +99,57 @@ def test_debts_change_with_the_commit_and_not_before() -> None:
         step.commit()
         assert not same(before, ledger.owed())
         assert ledger.steps == 2
+
+    check(run_threads(work, 3))
+
+
+def departing(step: Step, wire: ThreadWire, ahead: int, broken: int | None) -> list[Tensor | None]:
+    """Four groups, some of them sent before the first is received; rank 1 cannot read the letters of one of them."""
+    sent: list[Sent] = []
+    means: list[Tensor | None] = []
+    for number in range(4 + ahead):
+        if number < 4:
+            gradient, layout = fresh(wire, number), Layout.of({"abcd"[number]: SIZE})
+            sent.append(step.send(Cargo(gradient=gradient, layout=layout, turn=step.turn())))
+        if number >= ahead:
+            if number - ahead == broken:
+                breaking(wire, after=True)
+            means.append(step.receive(sent[number - ahead]))
+    step.vote()
+    return means
+
+
+def test_groups_that_depart_ahead_come_to_the_same() -> None:
+    def work(wire: ThreadWire) -> None:
+        results = []
+        for ahead in (0, wire.rank, 4):
+            step = new_step(wire, Ledger())
+            means = departing(step, wire, ahead, None)
+            assert step.failure is None
+            step.commit()
+            results.append([mean.clone() for mean in means if mean is not None])
+            assert len(results[-1]) == 4
+        assert all(
+            torch.equal(mean, again) for other in results[1:] for mean, again in zip(results[0], other, strict=True)
+        )
+
+    check(run_threads(work, 3))
+
+
+@pytest.mark.parametrize("broken", [0, 2, 3])
+def test_a_fault_is_told_and_what_was_announced_behind_it_is_forgotten(broken: int) -> None:
+    """Ranks are differently far ahead when they learn of it; afterwards all notes are those of the next step."""
+
+    def work(wire: ThreadWire) -> None:
+        ledger = Ledger()
+        step = new_step(wire, ledger)
+        means = departing(step, wire, (4, 0, 2)[wire.rank], broken if wire.rank == 1 else None)
+        known(step)
+        assert not wire.broken
+        assert wire.rank == 1 or all(mean is not None for mean in means[: broken + 1])
+        step = new_step(wire, ledger)
+        assert all(mean is not None for mean in departing(step, wire, wire.rank, None))
+        assert step.failure is None
 
     check(run_threads(work, 3))
 
@@ -182,15 +231,16 @@ def test_a_record_that_one_rank_cannot_read_keeps_nobody_waiting(monkeypatch: py
 
     def work(wire: ThreadWire) -> None:
         step = new_step(wire, owing(wire))
-        plain = wire.swap
+        plain = wire.hear
 
-        def damaged(note: bytes) -> list[bytes]:
-            wire.swap = plain  # type: ignore[method-assign]
-            notes = plain(note)
-            return [notes[0][:30] + bytes([notes[0][30] ^ 1]) + notes[0][31:], *notes[1:]]
+        def damaged() -> list[Tensor]:
+            wire.hear = plain  # type: ignore[method-assign]
+            notes = plain()
+            notes[0][30] ^= 1
+            return notes
 
         if wire.rank == 1:
-            wire.swap = damaged  # type: ignore[method-assign]
+            wire.hear = damaged  # type: ignore[method-assign]
         began = time.monotonic()
         assert group(step, "a", fresh(wire, 2)) is None
         step.vote()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -159,8 +160,13 @@ def roll(world: int, record: Record, peer: bytes, peer_text: bytes | None = None
 
     def work(wire: ThreadWire) -> Any:
         if wire.rank == world - 1:
-            wire.swap(peer)
-            return wire.swap(peer_text) if peer_text is not None else None
+            wire.announce(torch.frombuffer(bytearray(peer), dtype=torch.uint8))
+            wire.hear()
+            if peer_text is not None:
+                others = range(world - 1)
+                wire.post(dict.fromkeys(others, torch.frombuffer(bytearray(peer_text), dtype=torch.uint8)))
+                wire.collect(others)
+            return None
         return call_roll(wire, replace(record, rank=wire.rank, plan=plan.fingerprint, world=world), plan)
 
     return run_threads(work, world)[:-1]

@@ -16,7 +16,7 @@ from thinwire.agreements.lots import seed_of
 from thinwire.debt import Debt
 from thinwire.errors import PlanError
 from thinwire.options import check_seed
-from thinwire.protocols import Agreement, Selector, Wire
+from thinwire.protocols import SHORT, Agreement, Selector, Wire
 from thinwire.types import Selection, Traffic, Turn
 
 
@@ -26,14 +26,15 @@ class Leader(Agreement):
 
     Args:
         seed: For selectors that draw lots.
-        share_from: Coordinates of so many bytes and more are told with the help of the others, in two rounds instead
-            of one and with the leader sending each byte once. About what the wire carries in one delay.
+        share_from: Coordinates of so many bytes and more are not sent to everybody along with the roll call, but
+            handed on in parts by the others, which takes two rounds, and the leader sends each byte once. About what
+            the wire carries in one delay.
     """
 
     shared: ClassVar[bool] = True
     tells: ClassVar[bool] = True
     seed: int = 0
-    share_from: int = 65536
+    share_from: int = SHORT
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -54,14 +55,20 @@ class Leader(Agreement):
             return None
         return selector.select_from(debt, seed=seed_of(turn, self.seed))
 
+    def goes_along(self, letter: int) -> bool:
+        """Whether it is a short one."""
+        return letter < self.share_from
+
     def tell(self, letter: Tensor, sizes: Mapping[int, int], wire: Wire) -> Mapping[int, Tensor]:
-        """To everybody at once, or with everybody's help."""
-        return telling.tell(letter, sizes, wire, self.share_from)
+        """With everybody's help."""
+        return telling.tell(letter, sizes, wire)
 
     def calls(self, world: int) -> int:
-        """Two rounds, of which the second may be empty."""
-        return telling.CALLS
+        """One to hand out the parts, one to hand them on."""
+        return telling.calls(world)
 
     def traffic(self, world: int, letter: int) -> Traffic:
-        """One copy of the letter for each other rank, or nearly two of it in all."""
-        return telling.traffic(world, letter, self.share_from)
+        """A short letter to all at once, along with the roll call; of a long one, nearly two of it in all."""
+        if self.goes_along(letter):
+            return Traffic(bytes_sent=(world - 1) * letter)
+        return telling.traffic(world, letter)

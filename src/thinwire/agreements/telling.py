@@ -1,8 +1,8 @@
-"""How leaders' coordinates become known to all, by letters.
+"""How long lists of leaders' coordinates become known to all, by letters.
 
-A binomial tree makes a long list pass log2 of the ranks links one behind the other, each time as a whole. Here a
-short list goes to everybody at once, in one round. Of a long one every other rank gets a part of its own, and hands it
-on to the rest: two rounds, in which no rank sends more bytes than the list has.
+A binomial tree makes a list pass log2 of the ranks links one behind the other, each time as a whole. Here every
+other rank gets a part of its own, and hands it on to the rest: two rounds, in which no rank sends more bytes than the
+list has. (Short lists go along with the roll call.)
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,50 +14,45 @@ from thinwire.errors import WireError, WireReason
 from thinwire.protocols import Wire
 from thinwire.types import Traffic
 
-CALLS = 2
 
-
-def tell(letter: Tensor, sizes: Mapping[int, int], wire: Wire, share_from: int) -> dict[int, Tensor]:
+def tell(letter: Tensor, sizes: Mapping[int, int], wire: Wire) -> dict[int, Tensor]:
     """Make the letters of some ranks known to all.
 
     Args:
         letter: This rank's own; not looked at where it is no sender.
         sizes: The lengths of the senders' letters, known to all.
         wire: The ranks.
-        share_from: Letters of so many bytes and more are handed on in parts.
 
     Returns:
         The letter of every sender but this rank.
     """
     me, others = wire.rank, [rank for rank in range(wire.world) if rank != wire.rank]
     parts = {sender: _parts(size, sender, wire.world) for sender, size in sizes.items()}
-    shared = [sender for sender, size in sizes.items() if _is_shared(size, wire.world, share_from)]
-    if me in shared:
-        wire.post(dict(zip(others, torch.split(letter, [parts[me][other] for other in others]), strict=True)))
-    else:
-        wire.post(dict.fromkeys(others, letter) if me in sizes else {})
-    told = wire.collect([sender for sender in sizes if sender != me])
-    bundles = {other: [sender for sender in shared if sender not in (me, other)] for other in others}
-    bundles = {other: senders for other, senders in bundles.items() if senders}
-    wire.post({other: torch.cat([told[sender] for sender in senders]) for other, senders in bundles.items()})
-    found = {sender: {me: told[sender]} for sender in shared if sender != me}
-    for other, bundle in wire.collect(bundles).items():
-        senders = bundles[other]
-        for sender, part in zip(senders, _split(bundle, [parts[sender][other] for sender in senders]), strict=True):
-            found[sender][other] = part
-    return told | {sender: torch.cat([each[rank] for rank in sorted(each)]) for sender, each in found.items()}
+    sends = others if me in sizes else []
+    cut = torch.split(letter, [parts[me][other] for other in sends]) if sends else []
+    wire.post(dict(zip(sends, cut, strict=True)))
+    found = {sender: {me: part} for sender, part in wire.collect([sender for sender in sizes if sender != me]).items()}
+    if wire.world > 2:
+        bundles = {other: [sender for sender in found if sender != other] for other in others}
+        bundles = {other: senders for other, senders in bundles.items() if senders}
+        wire.post({other: torch.cat([found[sender][me] for sender in each]) for other, each in bundles.items()})
+        for other, bundle in wire.collect(bundles).items():
+            pieces = _split(bundle, [parts[sender][other] for sender in bundles[other]])
+            for sender, piece in zip(bundles[other], pieces, strict=True):
+                found[sender][other] = piece
+    return {sender: torch.cat([each[rank] for rank in sorted(each)]) for sender, each in found.items()}
 
 
-def traffic(world: int, letter: int, share_from: int) -> Traffic:
+def calls(world: int) -> int:
+    """Between two ranks nobody is left to hand on to."""
+    return 2 if world > 2 else 1
+
+
+def traffic(world: int, letter: int) -> Traffic:
     """What it costs one sender's letter of so many bytes, every round at its busiest."""
-    if not _is_shared(letter, world, share_from):
-        return Traffic(bytes_sent=(world - 1) * letter, rounds=int(world > 1))
-    return Traffic(bytes_sent=letter + (world - 2) * max(_parts(letter, 0, world).values()), rounds=2)
-
-
-def _is_shared(size: int, world: int, share_from: int) -> bool:
-    """Whether others help: between two ranks there are none."""
-    return world > 2 and size >= share_from
+    if world == 1:
+        return Traffic()
+    return Traffic(bytes_sent=letter + (world - 2) * max(_parts(letter, 0, world).values()), rounds=calls(world))
 
 
 def _parts(size: int, sender: int, world: int) -> dict[int, int]:

@@ -28,15 +28,16 @@ class ThreadWire:
     """One rank's end of a wire in memory; a `thinwire.protocols.Wire`."""
 
     def __init__(self, rank: int, boxes: Sequence[Sequence[Sequence[Box]]], jitter: random.Random | None) -> None:
-        """Join: ``boxes[0][a][b]`` holds what rank a has sent to rank b in collectives, ``boxes[1]`` its letters."""
+        """Join: ``boxes[0][a][b]`` holds what rank a has sent to rank b in collectives; then letters, and notes."""
         self.rank = rank
         self.world = len(boxes[0])
         self.broken: str | None = None
         self.calls = 0
         self.bytes_sent = 0
         self.rounds = 0
-        self._boxes, self._letters = boxes
+        self._boxes, self._letters, self._notes = boxes
         self._posted: deque[bool] = deque()
+        self._announced: deque[Tensor] = deque()
         self._jitter = jitter
 
     @property
@@ -73,14 +74,34 @@ class ThreadWire:
             if other != self.rank:
                 self._boxes[self.rank][other].put(error)
                 self._letters[self.rank][other].put(error)
+                self._notes[self.rank][other].put(error)
 
-    def swap(self, note: bytes) -> list[bytes]:
-        """To all at once: one round."""
-        mine = torch.frombuffer(bytearray(note), dtype=torch.uint8)
-        others = [rank for rank in range(self.world) if rank != self.rank]
-        self.post(dict.fromkeys(others, mine))
-        theirs = self.collect(others, patient=True)
-        return [note if rank == self.rank else theirs[rank].numpy().tobytes() for rank in range(self.world)]
+    @property
+    def _others(self) -> list[int]:
+        return [rank for rank in range(self.world) if rank != self.rank]
+
+    def announce(self, note: Tensor) -> None:
+        """To all at once; counted when it is heard, since another thread may announce."""
+        for other in self._others:
+            self._notes[self.rank][other].put(note.clone())
+        self._announced.append(note)
+
+    def hear(self) -> list[Tensor]:
+        """One round."""
+        self.calls += 1
+        self.rounds += 1 if self.world > 1 else 0
+        own = self._announced.popleft()
+        self.bytes_sent += (self.world - 1) * own.numel()
+        return [own if other == self.rank else self._receive(other, self._notes) for other in range(self.world)]
+
+    def resync(self, mark: bytes) -> None:
+        """Read all notes until the mark."""
+        self._announced.clear()
+        for other in self._others:
+            self._send(other, torch.frombuffer(bytearray(mark), dtype=torch.uint8), self._notes)
+        for other in self._others:
+            while self._receive(other, self._notes).numpy().tobytes() != mark:
+                pass
 
     def post(self, letters: Mapping[int, Tensor]) -> None:
         """Put letters into boxes."""
@@ -88,7 +109,7 @@ class ThreadWire:
             self._send(to, letter, self._letters)
         self._posted.append(bool(letters))
 
-    def collect(self, sources: Collection[int], *, patient: bool = False) -> dict[int, Tensor]:
+    def collect(self, sources: Collection[int]) -> dict[int, Tensor]:
         """Take letters out of boxes."""
         self.calls += 1
         self.rounds += 1 if self._posted.popleft() or sources else 0
@@ -151,7 +172,7 @@ def run_threads(function: Callable[..., Any], world: int, *args: Any, jitter: in
     Returns:
         The results, or the exceptions that were raised, in rank order.
     """
-    boxes = [[[Box() for _ in range(world)] for _ in range(world)] for _ in ("collectives", "letters")]
+    boxes = [[[Box() for _ in range(world)] for _ in range(world)] for _ in ("collectives", "letters", "notes")]
     results: list[Any] = [None] * world
 
     def work(rank: int) -> None:
