@@ -4,9 +4,9 @@
 
 Every rank is a process on a host of its own (`thinwire.lab`; needs root), and synchronises one gradient of normal
 numbers under one plan after the other, in turns. Time is that of the slowest rank, from the gradient to the mean,
-selection included; rounds and bytes are what the busiest rank's wire counts. Beside them stands what the paper's formulas say for
-the delay and the rate of the emulated links. Writes `flexible_communication.json` and prints the tables of
-`docs/papers/flexible-communication.md`; ``--show`` prints them from the file.
+selection included; rounds and bytes are what the busiest rank's wire counts. Beside them stands what the paper's
+formulas say for the delay and the rate of the emulated links. Writes `flexible_communication.json` and prints the
+tables of `docs/papers/flexible-communication.md`; ``--show`` prints them from the file.
 """
 
 import argparse
