@@ -124,7 +124,7 @@ def depart(cargo: Cargo, plan: Plan, ledger: Ledger, wire: Wire) -> Callable[[],
 
 
 def _goes_along(plan: Plan, letter: Tensor) -> bool:
-    return plan.exchange.early or plan.agreement.goes_along(letter.numel())
+    return plan.agreement.goes_along(letter.numel()) if plan.agreement.tells else plan.exchange.early
 
 
 def arrive(underway: Underway, ledger: Ledger, wire: Wire) -> Carried:
