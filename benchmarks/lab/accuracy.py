@@ -6,18 +6,23 @@ python benchmarks/lab/accuracy.py --json benchmarks/results/lab.json
 import argparse
 import json
 import math
+import re
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from thinwire import lab
 from thinwire.lab.checking import check
+from thinwire.lab.quantities import show_rate, show_time
 
 RATES = (10e6, 30e6, 100e6, 300e6, 1e9, 2e9)
 DELAYS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 LOSSES = (0.001, 0.01, 0.05)
-CHANGES = ((100e6, 10e6), (10e6, 100e6), (100e6, 1e9), (1e9, 20e6))
+CHANGES = ((100e6, 10e6), (10e6, 100e6), (100e6, 300e6), (300e6, 20e6))
+SLOW = 30e6  # bits that a slow link has to carry before its rate is known
 WINDOW = 0.05
+MARKED = re.compile(r"(<!-- figures of benchmarks/results/lab\.json -->\n)(.*?)(<!-- end of figures -->)", re.DOTALL)
 
 # Sends for ever from host 0 to host 1, by datagrams, so that only the link decides when which byte arrives, or by TCP.
 # What has arrived is told every few milliseconds.
@@ -51,7 +56,7 @@ def throughput(hosts: int, rate: float, delay: float, seconds: float) -> dict[st
     row: dict[str, Any] = {"hosts": hosts, "rate": rate, "delay": delay}
     try:
         with lab.cluster(hosts, net) as cluster:
-            paths = check(cluster, seconds)
+            paths = check(cluster, max(seconds, SLOW / rate))
     except (lab.LabFailed, lab.LabRefused) as error:
         return {**row, "refused": str(error)}
     trips = [path.found_round_trip for path in paths]
@@ -114,27 +119,62 @@ def sigmas(row: dict[str, Any]) -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--page", type=Path)
     parser.add_argument("--only", default="rate,delay,loss,live")
     parser.add_argument("--hosts", default="4,8")
     parser.add_argument("--seconds", type=float, default=2.0)
     asked = parser.parse_args()
     found: dict[str, list[dict[str, Any]]] = {}
+    if asked.json and asked.json.exists():
+        found = json.loads(asked.json.read_text())
     hosts, kinds = [int(word) for word in asked.hosts.split(",")], asked.only.split(",")
     if "rate" in kinds:
         cases = [(n, rate, delay) for n in hosts for delay in (0.0, 0.005, 0.02) for rate in RATES]
-        found["throughput"] = [say(throughput(*case, asked.seconds)) for case in cases]
+        fresh = [say(throughput(*case, asked.seconds)) for case in cases]
+        found["throughput"] = renewed(found.get("throughput", []), fresh, hosts)
     if "delay" in kinds:
-        found["round_trips"] = [say(round_trip(n, delay)) for n in hosts for delay in DELAYS]
+        fresh = [say(round_trip(n, delay)) for n in hosts for delay in DELAYS]
+        found["round_trips"] = renewed(found.get("round_trips", []), fresh, hosts)
     if "loss" in kinds:
         found["losses"] = [say(loss(share, 50_000)) for share in LOSSES]
     if "live" in kinds:
-        kinds_of_socket = ("SOCK_DGRAM", "SOCK_STREAM")
-        found["changes"] = [say(live_change(*change, kind)) for kind in kinds_of_socket for change in CHANGES]
+        sockets = ("SOCK_DGRAM", "SOCK_STREAM")
+        found["changes"] = [say(live_change(*change, kind)) for kind in sockets for change in CHANGES]
     if asked.json:
-        with open(asked.json, "w") as file:
-            json.dump(found, file, indent=1)
+        asked.json.write_text(json.dumps(found, indent=1) + "\n")
+    if asked.page:
+        asked.page.write_text(
+            MARKED.sub(lambda match: f"{match[1]}\n{tables(found)}\n{match[3]}", asked.page.read_text())
+        )
     return 0
+
+
+def renewed(old: list[dict[str, Any]], fresh: list[dict[str, Any]], hosts: list[int]) -> list[dict[str, Any]]:
+    return [row for row in old if row["hosts"] not in hosts] + fresh
+
+
+def tables(found: dict[str, list[dict[str, Any]]]) -> str:
+    lines = ["| hosts | delay | rate set | carried, worst path | best path |", "|--:|--:|--:|--:|--:|"]
+    for row in found.get("throughput", []):
+        ends = "refused | refused"
+        if "found" in row:
+            ends = " | ".join(f"{100 * pick(row['found']) / row['rate']:.1f} %" for pick in (min, max))
+        lines.append(f"| {row['hosts']} | {show_time(row['delay'])} | {show_rate(row['rate'])} | {ends} |")
+    lines += ["", "| hosts | delay set | round trip, shortest of all paths | longest |", "|--:|--:|--:|--:|"]
+    for row in found.get("round_trips", []):
+        ends = " | ".join(f"{1e3 * pick(row['found']):.2f} ms" for pick in (min, max))
+        lines.append(f"| {row['hosts']} | {show_time(row['delay'])} | {ends} |")
+    lines += ["", "| loss set | datagrams | lost | standard deviations off |", "|--:|--:|--:|--:|"]
+    for row in found.get("losses", []):
+        lines.append(f"| {100 * row['loss']:g} % | {row['count']} | {row['lost']} | {sigmas(row):+.1f} |")
+    lines += ["", "| rate before | after | by | took effect within | stream lives |", "|--:|--:|---|--:|---|"]
+    for row in found.get("changes", []):
+        by = {"SOCK_DGRAM": "datagrams", "SOCK_STREAM": "TCP"}[row["by"]]
+        took = "not seen" if row["effect"] is None else f"{1e3 * row['effect']:.0f} ms"
+        alive = "yes" if row["alive"] else "no"
+        lines.append(f"| {show_rate(row['before'])} | {show_rate(row['after'])} | {by} | {took} | {alive} |")
+    return "\n".join(lines) + "\n"
 
 
 def say(row: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from thinwire.lab import NETWORKS, Change, LabRefused, Link, Network, Schedule, network, quantities, read_schedule
 from thinwire.lab.networks import halves
-from thinwire.lab.relay import paths
+from thinwire.lab.relay import paths, refuse_too_much
 from thinwire.lab.schedules import paper_c1, paper_c2, phone
 from thinwire.lab.shaping import rate_lines
 
@@ -170,3 +170,22 @@ def test_a_class_is_changed_in_place():
     assert not any(" root " in f"{line} " for line in rate_lines("eth0", link, shaped=True))
     assert rate_lines("eth0", Link(), shaped=True) == ["qdisc del dev eth0 root"]
     assert rate_lines("eth0", Link(), shaped=False) == []
+
+
+def every(link: Link, hosts: int) -> dict[tuple[int, str], Link]:
+    return {(host, way): link for host in range(hosts) for way in WAYS}
+
+
+def test_more_than_can_be_held_is_refused():
+    refuse_too_much(every(Link(rate=10e9), 8))
+    refuse_too_much(every(Link(rate=500e6, delay=0.01), 8))
+    refuse_too_much(every(Link(rate=100e6, loss=0.01), 8))
+    with pytest.raises(LabRefused, match=r"asked for 16gbit in all, with delay; .* up to 4gbit"):
+        refuse_too_much(every(Link(rate=2e9, delay=0.01), 8))
+    with pytest.raises(LabRefused, match=r"asked for 2gbit in all, with loss; .* up to 800mbit"):
+        refuse_too_much(every(Link(rate=1e9, loss=0.01), 2))
+
+
+def test_every_named_network_can_be_had_for_four_hosts():
+    for net in NETWORKS.values():
+        refuse_too_much(every(net.links()[1], 4))

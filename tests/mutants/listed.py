@@ -2,6 +2,7 @@
 
 from tests.mutants.mutant import ROOT, Mutant
 from tests.mutants.of_exchanges import OF_EXCHANGES
+from tests.mutants.of_lab import OF_LAB
 from tests.mutants.of_ledger import OF_LEDGER
 from tests.mutants.of_steps import OF_STEPS
 from tests.mutants.of_torch import OF_TORCH
@@ -16,6 +17,7 @@ CHAPTERS: dict[str, tuple[Mutant, ...]] = {
     "Bytes from peers": OF_WIRE,
     "Agreement and failure": OF_STEPS,
     "DDP, checkpoints, life": OF_TORCH,
+    "Emulated hosts": OF_LAB,
 }
 MUTANTS = tuple(mutant for chapter in CHAPTERS.values() for mutant in chapter)
 

@@ -12,6 +12,7 @@ from thinwire.lab.errors import LabMissing
 
 _APART = ["--pid", "--fork", "--kill-child", "--mount-proc", "--net"]
 _TOOLS = {"ip": "iproute2", "tc": "iproute2", "bridge": "iproute2", "unshare": "util-linux"}
+# Without `site`, so that an editable install does not get in the way: the keeper is of the same tree as its owner.
 _BOOT = "import sys; sys.path.append(sys.argv[1]); from thinwire.lab.keeper import main; main(sys.argv[2:])"
 MARK = "thinwire-lab-keeper"
 
@@ -61,7 +62,19 @@ def spawn(arguments: list[str], owner: int) -> "subprocess.Popen[bytes]":
     """
     folder = str(Path(__file__).resolve().parents[2])
     return subprocess.Popen(
-        [*words(), sys.executable, "-P", "-c", _BOOT, folder, MARK, identity(os.getpid()), *arguments, str(owner)],
+        [
+            *words(),
+            sys.executable,
+            "-S",
+            "-P",
+            "-c",
+            _BOOT,
+            folder,
+            MARK,
+            identity(os.getpid()),
+            *arguments,
+            str(owner),
+        ],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, "PATH": search_path()},

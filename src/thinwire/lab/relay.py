@@ -16,13 +16,15 @@ import shutil
 import signal
 import time
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from thinwire.lab.channel import LineReader, send
-from thinwire.lab.errors import LabMissing
+from thinwire.lab.errors import LabMissing, LabRefused
 from thinwire.lab.link import Link
 from thinwire.lab.namespaces import Namespace
 from thinwire.lab.nfqueue import ACCEPT, DROP, Queue
+from thinwire.lab.quantities import show_rate
 from thinwire.lab.switch import DEVICE
 from thinwire.lab.urgency import be_urgent
 
@@ -30,6 +32,8 @@ _RULE = ["INPUT", "-i", DEVICE, "-j", "NFQUEUE", "--queue-num", "0"]
 _SET_TIMER_SLACK, _SET_DEATH_SIGNAL = 29, 1
 _IDLE = 1.0
 _EARLY = 0.5e-3
+_MOST, _MOST_WITH_LOSS = 4e9, 8e8
+"""Bits per second of all hosts together that this holds faithfully; with loss, every frame is looked at by itself."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +66,10 @@ class Relay:
 
         Raises:
             LabMissing: There is no iptables.
+            LabRefused: It is more than can be held faithfully. Nothing was changed.
         """
         needed = any(link.held for link in links.values())
+        refuse_too_much(links)
         if needed and not self.process:
             self._begin()
         if self.process:
@@ -96,6 +102,26 @@ class Relay:
         os.close(outlet)
         for queue in queues:
             queue.socket.close()
+
+
+def refuse_too_much(links: Mapping[tuple[int, str], Link]) -> None:
+    """Refuse what was never seen to work: see the measurements in docs/lab.md.
+
+    Args:
+        links: Of every host.
+
+    Raises:
+        LabRefused: The hosts' rates add up to too much.
+    """
+    if not any(link.held for link in links.values()):
+        return
+    total = sum(link.rate or 0.0 for (_, direction), link in links.items() if direction == "down")
+    most, what = (_MOST_WITH_LOSS, "loss") if any(link.loss for link in links.values()) else (_MOST, "delay")
+    if total > most:
+        raise LabRefused(
+            f"asked for {show_rate(total)} in all, with {what}; this lab holds packets faithfully up to "
+            f"{show_rate(most)}. Use fewer hosts, lower rates, or no {what}"
+        )
 
 
 class _Holding:
