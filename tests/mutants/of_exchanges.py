@@ -22,8 +22,8 @@ OF_EXCHANGES = (
         name="sum-own-values-last",
         safeguard="An owner adds up in the order of the ranks, wherever its own values stand",
         file="exchanges/direct_reduce.py",
-        old="[given[rank] for rank in sorted(given)]",
-        new="[given[rank] for rank in given]",
+        old="    for rank in sorted(given):\n",
+        new="    for rank in given:\n",
         tests=(f"{_UNIT}test_direct_ways_give_the_bits_of_an_all_gather[5-leader]",),
     ),
     Mutant(

@@ -81,7 +81,7 @@ def test_latency_is_what_these_exchanges_are_for() -> None:
         (name, world): EXCHANGES[name]().traffic(world, 4, 4).rounds for name in EXCHANGES for world in (2, 4, 5, 8)
     }
     assert [rounds["direct-gather", world] for world in (2, 4, 5, 8)] == [1, 1, 1, 1]
-    assert [rounds["direct-reduce", world] for world in (2, 4, 5, 8)] == [2, 2, 2, 2]
+    assert [rounds["direct-reduce", world] for world in (2, 4, 5, 8)] == [1, 2, 2, 2]
     assert [rounds["doubling-reduce", world] for world in (2, 4, 5, 8)] == [1, 2, 4, 3]
     assert [rounds["ring-reduce", world] for world in (2, 4, 5, 8)] == [2, 6, 8, 14]
     for world in (2, 4, 5, 8):

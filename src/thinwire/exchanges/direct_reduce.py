@@ -1,9 +1,10 @@
 """Direct reduce: each rank owns a part of the values, adds it up for all, and sends everybody the mean.
 
-Rounds: 2, whatever the number of ranks. Bytes sent by each rank: about 2 (world - 1) / world of the values, which is as
-little as a ring needs.
+Rounds: 2, whatever the number of ranks; 1 between two, who both add up everything. Bytes sent by each rank: about
+2 (world - 1) / world of the values, which is as little as a ring needs.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -30,6 +31,8 @@ class DirectReduce(Exchange):
     def deliver(self, outgoing: Outgoing, wire: Wire) -> Delivery:
         """The mean of everybody's values, at the common coordinates."""
         mine = outgoing.selection
+        if wire.world == 2:
+            return Delivery([mine.with_values(_of_two(mine.values, wire))])
         others = [rank for rank in range(wire.world) if rank != wire.rank]
         parts = torch.split(mine.values, ring_chunks(mine.values.numel(), wire.world))
         owners = [rank for rank in others if parts[rank].numel()]
@@ -38,7 +41,7 @@ class DirectReduce(Exchange):
         givers = others if own.numel() else []
         wire.post({owner: letter_of(parts[owner]) for owner in owners})
         given = {rank: values_of(letter, own) for rank, letter in wire.collect(givers).items()} | {wire.rank: own}
-        mean = _mean([given[rank] for rank in sorted(given)], own)
+        mean = _mean(given, own)
         wire.post(dict.fromkeys(givers, letter_of(mean)))
         means = {owner: values_of(letter, parts[owner]) for owner, letter in wire.collect(owners).items()}
         means[wire.rank] = mean
@@ -46,20 +49,30 @@ class DirectReduce(Exchange):
 
     def calls(self, world: int) -> int:
         """One to the owners, one from them."""
-        return 2
+        return 1 if world == 2 else 2
 
     def traffic(self, world: int, payload: int, itemsize: int = 4) -> Traffic:
         """The cost of summing ``payload`` bytes of values of ``itemsize`` bytes each, both rounds at their busiest."""
         if world == 1 or payload == 0:
             return Traffic()
+        if world == 2:
+            return Traffic(bytes_sent=payload, rounds=1)
         chunks = ring_chunks(payload // itemsize, world)
         busiest = sum(chunks) - min(chunks) + (world - 1) * max(chunks)
         return Traffic(bytes_sent=busiest * itemsize, rounds=2)
 
 
-def _mean(values: list[Tensor], like: Tensor) -> Tensor:
+def _of_two(values: Tensor, wire: Wire) -> Tensor:
+    """The mean where each rank owns everything."""
+    other = [1 - wire.rank] if values.numel() else []
+    wire.post(dict.fromkeys(other, letter_of(values)))
+    theirs = {rank: values_of(letter, values) for rank, letter in wire.collect(other).items()}
+    return _mean(theirs | {wire.rank: values}, values)
+
+
+def _mean(given: Mapping[int, Tensor], like: Tensor) -> Tensor:
     """Added up in the order of the ranks, beginning at zero as every sum here does, and rounded once."""
     total = torch.zeros(like.numel(), dtype=accumulation_dtype(like.dtype), device=like.device)
-    for each in values:
-        total.add_(each)
-    return total.div_(len(values)).to(like.dtype)
+    for rank in sorted(given):
+        total.add_(given[rank])
+    return total.div_(len(given)).to(like.dtype)
