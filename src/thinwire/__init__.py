@@ -21,10 +21,19 @@ from thinwire.version import __version__
 
 if TYPE_CHECKING:
     from thinwire import recipes
-    from thinwire.agreements import Leader, Own, Seeded
+    from thinwire.agreements import Leader, NormLeader, Own, Seeded
     from thinwire.attaching import attach, hook
     from thinwire.codecs import Bitmap, Cheapest, Delta, Dense, IndexValue
-    from thinwire.exchanges import AllGather, AllReduce, OwnerReduce, RecursiveDoubling
+    from thinwire.exchanges import (
+        AllGather,
+        AllReduce,
+        DirectGather,
+        DirectReduce,
+        DoublingReduce,
+        OwnerReduce,
+        RecursiveDoubling,
+        RingReduce,
+    )
     from thinwire.ledger import Ledger
     from thinwire.lifecycle import shutdown
     from thinwire.plans import Feedback, Plan
@@ -36,10 +45,19 @@ else:
     # The same again: importing torch takes more than a second, which the command line's help must not.
     _ON_DEMAND = {
         "recipes": (),
-        "agreements": ("Leader", "Own", "Seeded"),
+        "agreements": ("Leader", "NormLeader", "Own", "Seeded"),
         "attaching": ("attach", "hook"),
         "codecs": ("Bitmap", "Cheapest", "Delta", "Dense", "IndexValue"),
-        "exchanges": ("AllGather", "AllReduce", "OwnerReduce", "RecursiveDoubling"),
+        "exchanges": (
+            "AllGather",
+            "AllReduce",
+            "DirectGather",
+            "DirectReduce",
+            "DoublingReduce",
+            "OwnerReduce",
+            "RecursiveDoubling",
+            "RingReduce",
+        ),
         "ledger": ("Ledger",),
         "lifecycle": ("shutdown",),
         "plans": ("Feedback", "Plan"),
@@ -70,7 +88,10 @@ __all__ = [
     "DeadlineError",
     "Delta",
     "Dense",
+    "DirectGather",
+    "DirectReduce",
     "DisagreementError",
+    "DoublingReduce",
     "Everything",
     "Feedback",
     "IndexValue",
@@ -78,6 +99,7 @@ __all__ = [
     "Leader",
     "Ledger",
     "NonZero",
+    "NormLeader",
     "Own",
     "OwnerReduce",
     "PeerFailedError",
@@ -85,6 +107,7 @@ __all__ = [
     "PlanError",
     "RandomK",
     "RecursiveDoubling",
+    "RingReduce",
     "Rounded",
     "Seeded",
     "Selection",

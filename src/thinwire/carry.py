@@ -76,6 +76,7 @@ class _Offer:
     debt: Debt | None = None
     proposal: Selection | None = None
     letter: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.uint8))
+    weight: float = 0.0
     page: Page | None = None
     finite: bool = True
     failure: Exception | None = None
@@ -113,8 +114,8 @@ def depart(cargo: Cargo, plan: Plan, ledger: Ledger, wire: Wire) -> Callable[[],
     watch = Stopwatch()
     offer = _prepare(cargo, plan, ledger, watch)
     record = replace(
-        cargo.record(plan), coordinates=_lots(plan, offer), letter=offer.letter.numel(), overflow=not offer.finite,
-        owing=offer.page is not None, failure=describe(offer.failure),
+        cargo.record(plan), coordinates=_lots(plan, offer), letter=offer.letter.numel(), weight=offer.weight,
+        overflow=not offer.finite, owing=offer.page is not None, failure=describe(offer.failure),
     )  # fmt: skip
     with watch("agree"):
         announce(wire, record, offer.letter if _goes_along(plan, offer.letter) else None)
@@ -123,7 +124,7 @@ def depart(cargo: Cargo, plan: Plan, ledger: Ledger, wire: Wire) -> Callable[[],
 
 
 def _goes_along(plan: Plan, letter: Tensor) -> bool:
-    return plan.exchange.early or plan.agreement.goes_along(letter.numel())
+    return plan.agreement.goes_along(letter.numel()) if plan.agreement.tells else plan.exchange.early
 
 
 def arrive(underway: Underway, ledger: Ledger, wire: Wire) -> Carried:
@@ -181,8 +182,14 @@ def _calls(plan: Plan, cargo: Cargo, roll: Roll) -> int:
 
 def _told(plan: Plan, cargo: Cargo, roll: Roll) -> Tensor | None:
     """The speaker's letter, if it has come with the roll call."""
-    letter = roll.came_along[plan.agreement.speaker(cargo.turn)] if plan.agreement.tells else None
+    letter = roll.came_along[_speaker(plan, cargo, roll)] if plan.agreement.tells else None
     return letter if letter is not None and letter.numel() else None
+
+
+def _speaker(plan: Plan, cargo: Cargo, roll: Roll) -> int:
+    """The rank whose coordinates count."""
+    (speaker,) = plan.agreement.speakers(cargo.turn, roll.weights)
+    return speaker
 
 
 def _prepare(cargo: Cargo, plan: Plan, ledger: Ledger, watch: Stopwatch) -> _Offer:
@@ -205,7 +212,8 @@ def _prepare(cargo: Cargo, plan: Plan, ledger: Ledger, watch: Stopwatch) -> _Off
                 offer.proposal = plan.agreement.propose(plan.selector, offer.debt, cargo.turn)
                 offer.finite = offer.debt.is_finite
         with watch("encode"):
-            if offer.finite and offer.proposal is not None and plan.agreement.speaker(cargo.turn) == cargo.turn.rank:
+            if offer.finite and offer.proposal is not None and cargo.turn.rank in plan.agreement.speakers(cargo.turn):
+                offer.weight = plan.agreement.weigh(offer.proposal)
                 offer.letter = _letter(offer.proposal, plan, cargo.turn)
     except Exception as error:
         offer.failure = error
@@ -254,14 +262,14 @@ def _lots(plan: Plan, offer: _Offer) -> int:
 def _settle(cargo: Cargo, plan: Plan, offer: _Offer, roll: Roll, wire: Wire) -> Selection:
     """What this rank sends, now that everybody's coordinates are known."""
     if plan.agreement.tells:
-        speaker = plan.agreement.speaker(cargo.turn)
-        letter = _told(plan, cargo, roll)
+        speaker, letter = _speaker(plan, cargo, roll), _told(plan, cargo, roll)
         if letter is None:
-            letter = wire.broadcast(offer.letter, roll.letters[speaker], speaker)
+            letter = plan.agreement.tell(offer.letter, {speaker: roll.letters[speaker]}, wire).get(speaker)
         if cargo.turn.rank != speaker:
             owed = offer.gradient if offer.debt is None else offer.debt.total
             width = plan.selector.width
             expected = Expected(numel=cargo.layout.numel, width=width, dtype=owed.dtype, turn=cargo.turn)
+            assert letter is not None
             told = message.decode(letter, expected, kind=Kind.COORDINATES)
             return plan.selector.at(owed, None if told.is_full else told.indices.to(owed.device))
     assert offer.proposal is not None

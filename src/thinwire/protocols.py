@@ -170,9 +170,26 @@ class Agreement(ABC):
         Usually `selector.select_from` of the debt.
         """
 
-    def speaker(self, turn: Turn) -> int:
-        """The rank whose coordinates count, where one tells the others."""
-        return turn.rank
+    def weigh(self, proposal: Selection) -> float:
+        """What this rank says about its proposal in the roll call, for all to decide whose coordinates count."""
+        return 0.0
+
+    def speakers(self, turn: Turn, weights: Sequence[float] = ()) -> tuple[int, ...]:
+        """The ranks whose coordinates count, in rank order; without everybody's weights, those whose may count."""
+        return (turn.rank,)
+
+    def tell(self, letter: Tensor, sizes: Mapping[int, int], wire: Wire) -> Mapping[int, Tensor]:
+        """Make the speakers' letters known to all.
+
+        Args:
+            letter: This rank's own; not looked at where it is no speaker.
+            sizes: How long each speaker's letter is.
+            wire: The ranks.
+
+        Returns:
+            The letter of each speaker; a speaker may find its own there, or not.
+        """
+        return {speaker: wire.broadcast(letter, size, speaker) for speaker, size in sizes.items()}
 
     def goes_along(self, letter: int) -> bool:
         """Whether a letter of so many bytes is told to all at once, along with the roll call, in no round of its own.
@@ -186,7 +203,7 @@ class Agreement(ABC):
         return int(self.tells)
 
     def traffic(self, world: int, letter: int) -> Traffic:
-        """What it costs, beside the roll call, to make a letter of ``letter`` bytes known to all."""
+        """What it costs, beside the roll call, to make one speaker's letter of ``letter`` bytes known to all."""
         return Traffic()
 
 

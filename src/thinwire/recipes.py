@@ -3,14 +3,24 @@
 Every recipe is a function of a few options that returns a `thinwire.Plan`. ``recipes.RECIPES`` is the table.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from thinwire.agreements import Leader, Own
+from thinwire.agreements import Leader, NormLeader, Own
 from thinwire.codecs import Cheapest, Delta, Dense
 from thinwire.errors import PlanError
-from thinwire.exchanges import AllGather, AllReduce, OwnerReduce, RecursiveDoubling
+from thinwire.exchanges import (
+    AllGather,
+    AllReduce,
+    DirectGather,
+    DirectReduce,
+    DoublingReduce,
+    OwnerReduce,
+    RecursiveDoubling,
+    RingReduce,
+)
 from thinwire.plans import Feedback, Plan
+from thinwire.protocols import Agreement, Exchange
 from thinwire.registry import unknown
 from thinwire.selectors import Everything, NonZero, TopK
 
@@ -36,20 +46,39 @@ def topk_allgather(density: float = 0.01, *, momentum: float = 0.0) -> Plan:
     )
 
 
-def ar_topk(density: float = 0.01, *, momentum: float = 0.0) -> Plan:
-    """AR-Topk with rotating leader (STAR): the leader's coordinates for all, values by all-reduce.
+_LEADERS: dict[str, type[Agreement]] = {"rotating": Leader, "norm": NormLeader}
+"""Who dictates the coordinates of AR-Topk."""
+_SUMS: dict[str, type[Exchange]] = {
+    "auto": DirectReduce,
+    "direct": DirectReduce,
+    "ring": RingReduce,
+    "doubling": DoublingReduce,
+    "backend": AllReduce,
+    "gather": DirectGather,
+}
+
+
+def ar_topk(density: float = 0.01, *, leader: str = "rotating", exchange: str = "auto", momentum: float = 0.0) -> Plan:
+    """AR-Topk: one rank's coordinates for all, values summed position by position.
 
     Flexible Communication for Optimal Distributed Learning over Unpredictable Networks, Algorithm 1.
 
     Args:
         density: Fraction of the elements that is sent.
+        leader: Who decides: ``"rotating"``, the ranks in turn (STAR), or ``"norm"``, who has most to say (VAR).
+        exchange: How values meet: ``"direct"``, ``"ring"``, ``"doubling"``, ``"backend"`` or ``"gather"``. With
+            ``"auto"`` it is direct, which takes two delays and the bytes of a ring. A plan may be switched at any step.
         momentum: Momentum correction, as in `topk_allgather`.
     """
+    known: Mapping[str, Any]
+    for kind, name, known in (("leader", leader, _LEADERS), ("exchange", exchange, _SUMS)):
+        if name not in known:
+            raise PlanError(unknown(f"{kind} of ar_topk", str(name), known))
     return Plan(
         selector=TopK(density=density),
-        agreement=Leader(),
+        agreement=_LEADERS[leader](),
         codec=Delta(),
-        exchange=AllReduce(),
+        exchange=_SUMS[exchange](),
         feedback=Feedback(momentum=momentum),
     )
 

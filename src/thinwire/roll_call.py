@@ -27,6 +27,8 @@ MAGIC = b"TWR1"
 VERSION = 1
 _LAYOUT = struct.Struct("<4sBBBBIIIQIQ8s8sdIQ48sI")
 SIZE = _LAYOUT.size
+_WEIGHT = struct.Struct("<d")
+"""It lies where a rank that fails says why."""
 _PLAN_TEXT = 1 << 16
 
 
@@ -67,6 +69,8 @@ class Record:
     """This rank has debts in this group."""
     failure: str = ""
     """Why this rank cannot go on; empty if it can."""
+    weight: float = 0.0
+    """What a rank that can go on says about its proposal, where the agreement weighs them."""
 
     def pack(self) -> bytes:
         """The record as bytes."""
@@ -91,8 +95,8 @@ class Record:
             self.coordinates,
             self.letter,
         )
-        text = self.failure.encode("ascii", "replace")[:48]
-        packed = _LAYOUT.pack(*head, *body, text, 0)
+        last = self.failure.encode("ascii", "replace")[:48] if self.failure else _WEIGHT.pack(self.weight)
+        packed = _LAYOUT.pack(*head, *body, last, 0)
         return packed[:-4] + struct.pack("<I", zlib.crc32(packed[:-4]))
 
     @staticmethod
@@ -101,12 +105,12 @@ class Record:
 
         Raises:
             WireError: TRUNCATED, TRAILING, MAGIC, CHECKSUM, CODEC (an unknown purpose), PADDING (unknown flags, or
-                a text without a failure) or VALUE (an impossible loss scale).
+                a text without a failure) or VALUE (an impossible loss scale or weight).
         """
         if len(data) != SIZE:
             reason = WireReason.TRUNCATED if len(data) < SIZE else WireReason.TRAILING
             raise WireError(reason, f"a roll-call record of {len(data)} bytes instead of {SIZE}")
-        magic, version, what, flags, dtype, rank, world, generation, step, *body, text, checksum = _LAYOUT.unpack(data)
+        magic, version, what, flags, dtype, rank, world, generation, step, *body, last, checksum = _LAYOUT.unpack(data)
         group, numel, layout, plan, loss_scale, coordinates, letter = body
         if magic != MAGIC:
             raise WireError(WireReason.MAGIC, repr(magic))
@@ -116,15 +120,16 @@ class Record:
             return Record(version=version, what=What.VOTE, world=0, generation=0, step=0, rank=0)
         if what not in list(What):
             raise WireError(WireReason.CODEC, f"purpose {what}")
-        if flags > 7 or (not flags & 4 and any(text)):
-            raise WireError(WireReason.PADDING, f"flags {flags}, text {text!r}")
-        if not 0.0 <= loss_scale < math.inf:
-            raise WireError(WireReason.VALUE, f"a loss scale of {loss_scale}")
+        if flags > 7 or (not flags & 4 and any(last[_WEIGHT.size :])):
+            raise WireError(WireReason.PADDING, f"flags {flags}, text {last!r}")
+        weight = 0.0 if flags & 4 else _WEIGHT.unpack(last[: _WEIGHT.size])[0]
+        if not 0.0 <= loss_scale < math.inf or not 0.0 <= weight < math.inf:
+            raise WireError(WireReason.VALUE, f"a loss scale of {loss_scale}, a weight of {weight}")
         return Record(
             what=What(what), world=world, generation=generation, step=step, group=group, numel=numel, layout=layout,
             plan=plan, loss_scale=loss_scale, coordinates=coordinates, dtype=dtype, version=version, rank=rank,
             letter=letter, overflow=bool(flags & 1), owing=bool(flags & 2),
-            failure=(text.rstrip(b"\0").decode("ascii", "replace") or "unknown") if flags & 4 else "",
+            failure=(last.rstrip(b"\0").decode("ascii", "replace") or "unknown") if flags & 4 else "", weight=weight,
         )  # fmt: skip
 
 
@@ -146,6 +151,11 @@ class Roll:
     def letters(self) -> list[int]:
         """The lengths of everybody's letters."""
         return [record.letter for record in self.records]
+
+    @property
+    def weights(self) -> list[float]:
+        """What everybody said about its proposal."""
+        return [record.weight for record in self.records]
 
     @property
     def overflow(self) -> tuple[int, ...]:

@@ -30,7 +30,7 @@ def test_the_site_builds(copy: Path) -> None:
     done = build(copy)
     assert done.returncode == 0, done.stdout + done.stderr
     for page in (copy / "docs").rglob("*.md"):
-        name = "" if page.stem == "index" else page.stem
+        name = "" if page.stem == "index" else page.relative_to(copy / "docs").with_suffix("")
         assert (copy / "site" / name / "index.html").is_file()
     api = (copy / "site" / "api" / "index.html").read_text()
     assert "Let thinwire synchronise a DDP model" in api, "docstrings are on the page"

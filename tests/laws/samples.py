@@ -8,7 +8,7 @@ import random
 from functools import cache
 from typing import Any
 
-from thinwire.agreements import AGREEMENTS
+from thinwire.agreements import AGREEMENTS, Leader
 from thinwire.codecs import CODECS
 from thinwire.errors import PlanError
 from thinwire.exchanges import EXCHANGES
@@ -19,6 +19,7 @@ from thinwire.selectors import SELECTORS, RandomK, Rounded, Threshold, TopK
 SAMPLES: dict[str, list[Any]] = {
     "top-k": [TopK(density=0.1), TopK(density=0.05, width=3)],
     "threshold": [Threshold(threshold=0.8)],
+    "leader": [Leader(), Leader(share_from=0)],
     "random-k": [RandomK(density=0.1), RandomK(density=0.05, width=4)],
     "rounded": [],  # a wrapper: every other selector is also tried rounded, see `selectors`
 }

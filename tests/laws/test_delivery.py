@@ -22,13 +22,16 @@ class Witness(ThreadWire):
     """Remembers what the roll call said, and what each collective cost."""
 
     letters: list[int]
+    weights: list[float]
     costs: list[Traffic]
     counted_so_far: Traffic
 
     def hear(self):
         """As the wire does, with an ear open."""
         notes = self.counted(super().hear)
-        self.letters = [Record.unpack(note[:SIZE].numpy().tobytes()).letter for note in notes]
+        records = [Record.unpack(note[:SIZE].numpy().tobytes()) for note in notes]
+        self.letters = [record.letter for record in records]
+        self.weights = [record.weight for record in records]
         return notes
 
     def collect(self, *args):
@@ -76,11 +79,13 @@ def two_steps(wire: ThreadWire, plan: Plan) -> list[tuple[torch.Tensor, torch.Te
             carried.page.commit()
             kept = carried.page.owed.double()
         sent = torch.zeros(0) if before is None else before + fresh.double() - kept
-        out.append((carried.mean.clone(), sent, wire.costs, declared(plan, wire, carried.seen.sent)))
+        if not plan.exchange.early and not (plan.agreement.tells and plan.agreement.goes_along(max(wire.letters))):
+            assert len(wire.costs) == 1 + plan.agreement.calls(wire.world) + plan.exchange.calls(wire.world)
+        out.append((carried.mean.clone(), sent, wire.costs, declared(plan, wire, turn, carried.seen.sent)))
     return out
 
 
-def declared(plan: Plan, wire: ThreadWire, sent: int) -> Traffic:
+def declared(plan: Plan, wire: ThreadWire, turn: Turn, sent: int) -> Traffic:
     """What the parts say that this costs, from sizes alone."""
     assert isinstance(wire, Witness)
     roll_call = Traffic(bytes_sent=(wire.world - 1) * SIZE, rounds=1)
@@ -93,7 +98,11 @@ def declared(plan: Plan, wire: ThreadWire, sent: int) -> Traffic:
         payload, itemsize = message.HEADER.size + values, 1
     else:
         payload, itemsize = max(wire.letters), 1
-    told = plan.agreement.traffic(wire.world, max(wire.letters)) if plan.agreement.tells else Traffic()
+    told = Traffic()
+    if plan.agreement.tells:
+        (speaker,) = plan.agreement.speakers(turn, wire.weights)
+        along = plan.agreement.goes_along(max(wire.letters))
+        told = plan.agreement.traffic(wire.world, max(wire.letters) if along else wire.letters[speaker])
     exchanged = plan.exchange.traffic(wire.world, payload, itemsize)
     if plan.exchange.early and not plan.shares_coordinates:
         exchanged = Traffic(bytes_sent=exchanged.bytes_sent)  # in the round of the roll call

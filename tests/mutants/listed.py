@@ -1,6 +1,7 @@
 """All mutants, and the list of them in tests/README.md."""
 
 from tests.mutants.mutant import ROOT, Mutant
+from tests.mutants.of_exchanges import OF_EXCHANGES
 from tests.mutants.of_kernels import OF_KERNELS
 from tests.mutants.of_lab import OF_LAB
 from tests.mutants.of_ledger import OF_LEDGER
@@ -14,6 +15,7 @@ BEGIN, END = "<!-- mutants: begin -->\n", "<!-- mutants: end -->\n"
 
 CHAPTERS: dict[str, tuple[Mutant, ...]] = {
     "Debts, selection, sums": OF_LEDGER,
+    "Exchanges and leaders": OF_EXCHANGES,
     "Bytes from peers": OF_WIRE,
     "Compiled kernels": OF_KERNELS,
     "Sums on their way": OF_OWNERS,

@@ -321,8 +321,8 @@ OF_LEDGER = (
         name="one-leader-for-ever",
         safeguard="The ranks lead in turn",
         file="agreements/leader.py",
-        old="return turn.step % turn.world",
-        new="return 0",
+        old="return (turn.step % turn.world,)",
+        new="return (0,)",
         tests=("tests/distributed/test_faults.py::test_a_leader_that_fails_names_itself",),
     ),
 )

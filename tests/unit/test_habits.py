@@ -53,7 +53,7 @@ LAYERS = (
     "attaching",
     "thinwire",
     "lab",
-    "tasks",
+    "tasks papers",
     "traces",
     "analysis",
     "bench",

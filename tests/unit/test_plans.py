@@ -37,6 +37,8 @@ def test_every_option_is_in_the_fingerprint():
         base.replace(selector=Rounded(TOP, to="f16")),
         base.replace(agreement=thinwire.Own(seed=1)),
         base.replace(agreement=thinwire.Leader()),
+        base.replace(agreement=thinwire.Leader(share_from=0)),
+        base.replace(agreement=thinwire.NormLeader()),
         base.replace(agreement=thinwire.Leader(), exchange=thinwire.AllReduce()),
         base.replace(codec=thinwire.Bitmap()),
         base.replace(feedback=Feedback(momentum=0.9)),
@@ -77,6 +79,8 @@ def test_every_option_is_in_the_fingerprint():
         (lambda: Plan.build({"selecter": {}}), "Did you mean 'selector'"),
         (lambda: recipes.named("zenn"), "Known: ar_topk, dense, topk_allgather"),
         (lambda: recipes.named("ar_topk", densty=0.1), "does not take"),
+        (lambda: recipes.ar_topk(leader="norms"), "Did you mean 'norm'? Known: norm, rotating"),
+        (lambda: recipes.ar_topk(exchange="tree"), "Known: auto, backend, direct, doubling, gather, ring"),
     ],
 )
 def test_mistakes_are_told_with_what_to_write_instead(make, said):

@@ -148,6 +148,7 @@ def read_record(data: Bytes) -> str:
     if found.version != VERSION:
         return ""
     right = isinstance(found.what, What) and math.isfinite(found.loss_scale) and found.loss_scale >= 0
+    right = right and math.isfinite(found.weight) and found.weight >= 0 and not (found.weight and found.failure)
     return "" if right and len(found.failure) <= 48 else "a record that cannot be"
 
 

@@ -303,7 +303,7 @@ def records(seed: int) -> Stock:
                     what=what, world=4, generation=1, step=rank**2, group=group, numel=letter * 7, dtype=flags % 4,
                     layout=random.bytes(8), plan=random.bytes(8), loss_scale=2.0**flags, coordinates=rank, rank=rank,
                     letter=letter, overflow=bool(flags & 1), owing=bool(flags & 2),
-                    failure="no memory" if flags & 4 else "",
+                    failure="no memory" if flags & 4 else "", weight=0.0 if flags & 4 else 1.5 * rank,
                 ).pack()
             )  # fmt: skip
     sizes = [4, 1, 1, 1, 1, 4, 4, 4, 8, 4, 8, 8, 8, 8, 4, 8, 48, 4]

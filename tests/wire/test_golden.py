@@ -4,6 +4,7 @@ A change that makes one of these tests fail changes the wire format: it needs a 
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import torch
@@ -250,6 +251,13 @@ RECORD = (
     "04030201 4800000000000000 "
     "6e6f206d656d6f7279 " + "00" * 39 + "89d2268b"
 )
+WEIGHED = (
+    "54575231 01 00 02 01 02000000 04000000 05000000 "
+    "0600000000000000 07000000 3200000000000000 "
+    "6c61796f75742d38 7468652d706c616e 0000000000009040 "
+    "04030201 4800000000000000 "
+    "000000000000f83f " + "00" * 40 + "945e4e90"
+)
 
 
 @each_kernel
@@ -280,14 +288,20 @@ def test_every_codec_format_and_kind_has_its_bytes() -> None:
     assert {golden.kind for golden in GOLDEN} == set(Kind)
 
 
-def test_a_record_has_the_same_bytes_for_ever() -> None:
+@pytest.mark.parametrize(
+    ("changes", "bytes_of_it"),
+    [
+        ({"what": What.ROWS, "overflow": True, "owing": True, "failure": "no memory"}, RECORD),
+        ({"what": What.GROUP, "overflow": False, "owing": True, "weight": 1.5}, WEIGHED),
+    ],
+)
+def test_a_record_has_the_same_bytes_for_ever(changes: dict[str, Any], bytes_of_it: str) -> None:
     record = Record(
-        what=What.ROWS, world=4, generation=5, step=6, group=7, numel=50, layout=b"layout-8", plan=b"the-plan",
-        loss_scale=1024.0, coordinates=0x01020304, dtype=1, rank=2, letter=72, overflow=True, owing=True,
-        failure="no memory",
+        world=4, generation=5, step=6, group=7, numel=50, layout=b"layout-8", plan=b"the-plan", loss_scale=1024.0,
+        coordinates=0x01020304, dtype=1, rank=2, letter=72, **changes,
     )  # fmt: skip
-    assert record.pack().hex() == RECORD.replace(" ", "")
-    assert Record.unpack(bytes.fromhex(RECORD)) == record
+    assert record.pack().hex() == bytes_of_it.replace(" ", "")
+    assert Record.unpack(bytes.fromhex(bytes_of_it)) == record
 
 
 def test_numbers_are_given_out_for_ever() -> None:

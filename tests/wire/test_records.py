@@ -39,6 +39,7 @@ class Forged:
     loss_scale: float = 65536.0
     coordinates: int = 0xDEADBEEF
     letter: int = 2**35
+    weight: float = 0.0
     failure: bytes = b""
     checksum: int | None = None
 
@@ -50,7 +51,7 @@ class Forged:
         data = self.magic + bytes([self.version, self.what, self.flags, self.dtype])
         data += struct.pack("<IIIQIQ", self.rank, self.world, self.generation, self.step, self.group, self.numel)
         data += self.layout + self.plan + struct.pack("<dIQ", self.loss_scale, self.coordinates, self.letter)
-        data += self.failure.ljust(48, b"\0")
+        data += (self.failure or struct.pack("<d", self.weight)).ljust(48, b"\0")
         return data + struct.pack("<I", zlib.crc32(data) if self.checksum is None else self.checksum)
 
 
@@ -80,6 +81,9 @@ CASES = [
     ("a loss scale that is not a number", R.VALUE, FORGED.but(loss_scale=math.nan).data),
     ("an infinite loss scale", R.VALUE, FORGED.but(loss_scale=math.inf).data),
     ("a negative loss scale", R.VALUE, FORGED.but(loss_scale=-1.0).data),
+    ("a weight that is not a number", R.VALUE, FORGED.but(weight=math.nan).data),
+    ("an infinite weight", R.VALUE, FORGED.but(weight=math.inf).data),
+    ("a negative weight", R.VALUE, FORGED.but(weight=-1.0).data),
 ]
 
 
@@ -103,6 +107,8 @@ def test_a_record_has_the_bytes_of_the_page() -> None:
         ({"owing": True}, FORGED.but(flags=2)),
         ({"failure": "no memory"}, FORGED.but(flags=4, failure=b"no memory")),
         ({"failure": "x" * 60, "owing": True}, FORGED.but(flags=6, failure=b"x" * 48)),
+        ({"weight": 1.5}, FORGED.but(weight=1.5)),
+        ({"weight": 1.5, "failure": "no memory"}, FORGED.but(flags=4, failure=b"no memory")),
         ({"failure": "Größe"}, FORGED.but(flags=4, failure=b"Gr??e")),
         *(({"what": what}, FORGED.but(what=number)) for number, what in enumerate(What)),
     ],
@@ -117,11 +123,12 @@ def test_a_failure_without_a_text_is_still_a_failure() -> None:
 
 u32, u64, eight = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1), st.binary(min_size=8, max_size=8)
 records = st.builds(
-    Record,
+    lambda failure, weight, **rest: Record(failure=failure, weight=0.0 if failure else weight, **rest),
     what=st.sampled_from(What), world=u32, generation=u32, step=u64, group=u32, numel=u64, layout=eight, plan=eight,
     loss_scale=st.floats(0.0, allow_infinity=False), coordinates=u32, dtype=st.integers(0, 255), rank=u32, letter=u64,
     overflow=st.booleans(), owing=st.booleans(),
     failure=st.text(st.characters(min_codepoint=1, max_codepoint=126), max_size=48),
+    weight=st.floats(0.0, allow_infinity=False),
 )  # fmt: skip
 
 
@@ -171,7 +178,7 @@ def honest(**changed: Any) -> Record:
 
 @pytest.mark.parametrize("field", sorted({f.name for f in fields(Record)} - {"version", "plan"}))
 def test_fields_that_must_agree_are_found_and_others_may_differ(field: str) -> None:
-    free = {"letter", "overflow", "owing"}
+    free = {"letter", "overflow", "owing", "weight"}
     old = getattr(honest(), field)
     new: Any = What.ROWS if field == "what" else b"another!" if field == "layout" else "no memory"
     if isinstance(old, bool | int | float) and field != "what":

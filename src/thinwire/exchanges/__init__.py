@@ -2,8 +2,12 @@
 
 from thinwire.exchanges.all_gather import AllGather
 from thinwire.exchanges.all_reduce import AllReduce
+from thinwire.exchanges.direct_gather import DirectGather
+from thinwire.exchanges.direct_reduce import DirectReduce
+from thinwire.exchanges.doubling_reduce import DoublingReduce
 from thinwire.exchanges.owner_reduce import OwnerReduce
 from thinwire.exchanges.recursive_doubling import RecursiveDoubling
+from thinwire.exchanges.ring_reduce import RingReduce
 from thinwire.protocols import Exchange
 from thinwire.registry import Table
 
@@ -12,9 +16,23 @@ EXCHANGES: Table[Exchange] = Table(
     {
         "all-gather": AllGather,
         "all-reduce": AllReduce,
+        "direct-gather": DirectGather,
+        "direct-reduce": DirectReduce,
+        "doubling-reduce": DoublingReduce,
         "owner-reduce": OwnerReduce,
         "recursive-doubling": RecursiveDoubling,
+        "ring-reduce": RingReduce,
     },
 )
 
-__all__ = ["EXCHANGES", "AllGather", "AllReduce", "OwnerReduce", "RecursiveDoubling"]
+__all__ = [
+    "EXCHANGES",
+    "AllGather",
+    "AllReduce",
+    "DirectGather",
+    "DirectReduce",
+    "DoublingReduce",
+    "OwnerReduce",
+    "RecursiveDoubling",
+    "RingReduce",
+]
