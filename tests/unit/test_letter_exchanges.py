@@ -7,6 +7,7 @@ import torch
 
 from thinwire.agreements import Leader, NormLeader, telling
 from thinwire.carry import Cargo, carry
+from thinwire.codecs import Delta
 from thinwire.errors import PlanError, WireError
 from thinwire.exchanges import EXCHANGES, AllGather, AllReduce, DirectGather, DirectReduce, DoublingReduce, RingReduce
 from thinwire.lab.threads import ThreadWire, run_threads
@@ -42,7 +43,9 @@ def reduced(wire: ThreadWire, exchange: Exchange, count: int, dtype: torch.dtype
     wire.collect = collect  # type: ignore[method-assign]
     nothing = torch.empty(0, dtype=torch.uint8)
     room = torch.empty(count, dtype=dtype)
-    brought = Outgoing(selection=mine, room=room, shared=True, letter=nothing, sizes=[0] * wire.world, turn=turn)
+    brought = Outgoing(
+        selection=mine, room=room, shared=True, letter=nothing, sizes=[0] * wire.world, turn=turn, codec=Delta()
+    )
     before = mine.values.clone()
     delivery = exchange.deliver(brought, wire)
     assert torch.equal(mine.values, before), "what is owed is computed from it later"
