@@ -21,14 +21,26 @@ from thinwire.version import __version__
 
 if TYPE_CHECKING:
     from thinwire import recipes
-    from thinwire.agreements import Leader, Own, Seeded
+    from thinwire.agreements import Leader, Leaders, Own, Seeded
     from thinwire.attaching import attach, hook
     from thinwire.codecs import Bitmap, Delta, Dense, IndexValue
     from thinwire.exchanges import AllGather, AllReduce
     from thinwire.ledger import Ledger
     from thinwire.lifecycle import shutdown
     from thinwire.plans import Feedback, Plan
-    from thinwire.selectors import Everything, NonZero, RandomK, Rounded, Threshold, TopK
+    from thinwire.selectors import (
+        BlockTopK,
+        Controlled,
+        Everything,
+        GaussianK,
+        Importance,
+        NonZero,
+        RandomK,
+        Rounded,
+        SampledK,
+        Threshold,
+        TopK,
+    )
     from thinwire.standalone import synchronize
     from thinwire.sync import SyncState
     from thinwire.types import Selection, ValueFormat
@@ -36,14 +48,17 @@ else:
     # The same again: importing torch takes more than a second, which the command line's help must not.
     _ON_DEMAND = {
         "recipes": (),
-        "agreements": ("Leader", "Own", "Seeded"),
+        "agreements": ("Leader", "Leaders", "Own", "Seeded"),
         "attaching": ("attach", "hook"),
         "codecs": ("Bitmap", "Delta", "Dense", "IndexValue"),
         "exchanges": ("AllGather", "AllReduce"),
         "ledger": ("Ledger",),
         "lifecycle": ("shutdown",),
         "plans": ("Feedback", "Plan"),
-        "selectors": ("Everything", "NonZero", "RandomK", "Rounded", "Threshold", "TopK"),
+        "selectors": (
+            *("BlockTopK", "Controlled", "Everything", "GaussianK", "Importance", "NonZero", "RandomK", "Rounded"),
+            *("SampledK", "Threshold", "TopK"),
+        ),
         "standalone": ("synchronize",),
         "sync": ("SyncState",),
         "types": ("Selection", "ValueFormat"),
@@ -65,16 +80,21 @@ __all__ = [
     "AllReduce",
     "AttachError",
     "Bitmap",
+    "BlockTopK",
     "BrokenGroupError",
+    "Controlled",
     "DeadlineError",
     "Delta",
     "Dense",
     "DisagreementError",
     "Everything",
     "Feedback",
+    "GaussianK",
+    "Importance",
     "IndexValue",
     "KernelError",
     "Leader",
+    "Leaders",
     "Ledger",
     "NonZero",
     "Own",
@@ -83,6 +103,7 @@ __all__ = [
     "PlanError",
     "RandomK",
     "Rounded",
+    "SampledK",
     "Seeded",
     "Selection",
     "StateError",

@@ -5,6 +5,7 @@ Everything behind it is done by all ranks alike.
 """
 
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -35,6 +36,8 @@ class Cargo:
     layout: Layout
     turn: Turn
     loss_scale: float = 1.0
+    weights: Sequence[Tensor] | None = None
+    """Of each parameter, flat and in the order of its memory, where the selector looks at them."""
     hold_silent: bool = False
     """Parameters whose gradient here is all zeros send nothing and keep their debts."""
 
@@ -143,7 +146,7 @@ def _prepare(cargo: Cargo, plan: Plan, ledger: Ledger, watch: Stopwatch) -> _Off
                 offer.proposal = plan.agreement.propose(plan.selector, offer.debt, cargo.turn)
                 offer.finite = offer.debt.is_finite
         with watch("encode"):
-            if offer.finite and offer.proposal is not None and plan.agreement.speaker(cargo.turn) == cargo.turn.rank:
+            if offer.finite and offer.proposal is not None and cargo.turn.rank in plan.agreement.speakers(cargo.turn):
                 offer.letter = _letter(offer.proposal, plan, cargo.turn)
     except Exception as error:
         offer.failure = error
@@ -155,7 +158,7 @@ def _open_page(offer: _Offer, cargo: Cargo, plan: Plan, ledger: Ledger) -> None:
     like = torch.empty(0, dtype=accumulation_dtype(cargo.gradient.dtype), device=cargo.gradient.device)
     page = ledger.page(cargo.layout, like)
     gradient = flatten(cargo.gradient)
-    offer.debt = page.stage(gradient, plan.feedback, _silent(gradient, cargo))
+    offer.debt = page.stage(gradient, plan.feedback, _silent(gradient, cargo), cargo.weights)
     offer.page = page
 
 
@@ -203,17 +206,26 @@ def _lots(plan: Plan, offer: _Offer) -> int:
 
 def _settle(cargo: Cargo, plan: Plan, offer: _Offer, roll: Roll, wire: Wire) -> Selection:
     """What this rank sends, now that everybody's coordinates are known."""
+    proposal = offer.proposal
     if plan.agreement.tells:
-        speaker = plan.agreement.speaker(cargo.turn)
-        letter = wire.broadcast(offer.letter, roll.letters[speaker], speaker)
-        if cargo.turn.rank != speaker:
+        told = []
+        for speaker in plan.agreement.speakers(cargo.turn):
+            letter = wire.broadcast(offer.letter, roll.letters[speaker], speaker)
+            mine = proposal is not None and speaker == cargo.turn.rank
+            told.append(proposal if proposal is not None and mine else _heard(letter, cargo, plan, offer))
+        agreed = plan.agreement.settle(told, cargo.turn)
+        if agreed is not proposal:
             owed = offer.gradient if offer.debt is None else offer.debt.total
-            width = plan.selector.width
-            expected = Expected(numel=cargo.layout.numel, width=width, dtype=owed.dtype, turn=cargo.turn)
-            told = message.decode(letter, expected, kind=Kind.COORDINATES)
-            return plan.selector.at(owed, None if told.is_full else told.indices.to(owed.device))
-    assert offer.proposal is not None
-    return offer.proposal
+            return plan.selector.at(owed, None if agreed.is_full else agreed.indices.to(owed.device))
+    assert proposal is not None
+    return proposal
+
+
+def _heard(letter: Tensor, cargo: Cargo, plan: Plan, offer: _Offer) -> Selection:
+    """Another rank's coordinates."""
+    dtype = offer.gradient.dtype if offer.debt is None else offer.room.dtype
+    expected = Expected(numel=cargo.layout.numel, width=plan.selector.width, dtype=dtype, turn=cargo.turn)
+    return message.decode(letter, expected, kind=Kind.COORDINATES)
 
 
 def _outgoing(cargo: Cargo, plan: Plan, offer: _Offer, selection: Selection, roll: Roll) -> Outgoing:

@@ -80,6 +80,11 @@ class Selector(ABC):
         return self.covers_everything
 
     @property
+    def looks_at_weights(self) -> bool:
+        """Compares gradients with the weights they belong to, if a debt has them."""
+        return False
+
+    @property
     def rounds_values(self) -> bool:
         """May give other values than it was given."""
         return False
@@ -148,12 +153,20 @@ class Agreement(ABC):
         """The rank whose coordinates count, where one tells the others."""
         return turn.rank
 
+    def speakers(self, turn: Turn) -> tuple[int, ...]:
+        """The ranks whose coordinates count, where some tell the others, in the order in which they are heard."""
+        return (self.speaker(turn),)
+
+    def settle(self, told: Sequence[Selection], turn: Turn) -> Selection:
+        """The common units, from those of every speaker; of what was heard from others, the values are empty."""
+        return told[0]
+
     def calls(self, world: int) -> int:
         """How many calls of the wire it makes to settle the coordinates."""
         return int(self.tells)
 
     def traffic(self, world: int, letter: int) -> Traffic:
-        """What it costs to make a letter of ``letter`` bytes known to all."""
+        """What it costs to make letters known to all, which have ``letter`` bytes together."""
         return Traffic()
 
 

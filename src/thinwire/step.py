@@ -1,6 +1,6 @@
 """One synchronised step: many groups, one outcome. Either all of it counts on every rank, or none of it anywhere."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ from thinwire.protocols import Wire
 from thinwire.roll_call import Record, What, call_roll, describe
 from thinwire.rows import carry_rows
 from thinwire.types import Turn
+from thinwire.units import in_memory_order
 
 T = TypeVar("T")
 
@@ -39,6 +40,8 @@ class Step:
     over: bool = False
     """All ranks know of the failure (or cannot be reached): nobody says anything more in this step."""
     overflow: bool = False
+    parameters: Mapping[str, Tensor] = field(default_factory=dict)
+    """By name, where the plan looks at weights."""
     groups: int = 0
     names: list[tuple[str, ...]] = field(default_factory=list)
     """The parameters of each group, in order."""
@@ -81,6 +84,7 @@ class Step:
                 layout=group.layout,
                 turn=self.turn(),
                 loss_scale=self.ledger.scale,
+                weights=self._weights(group),
                 hold_silent=hold_silent,
             )
             mean = self.rows(cargo) if buffer.is_sparse else self.group(cargo)
@@ -94,6 +98,12 @@ class Step:
             else:
                 result = mean
         return result
+
+    def _weights(self, group: Group) -> list[Tensor] | None:
+        """A group's weights, without a copy where they lie in order."""
+        if not self.parameters:
+            return None
+        return [in_memory_order(self.parameters[name]) for name in group.layout.names]
 
     def spoil(self) -> None:
         """Make every result of a step that does not count unusable: nobody must be able to use half of one."""

@@ -17,6 +17,7 @@ from thinwire.selectors import TopK
 from thinwire.types import Traffic, Turn, ValueFormat, unit_count
 
 NUMEL = 157
+WEIGHTS = torch.linspace(-1.0, 2.0, NUMEL)
 
 
 class Witness(ThreadWire):
@@ -64,7 +65,8 @@ def two_steps(wire: ThreadWire, plan: Plan) -> list[tuple[torch.Tensor, torch.Te
         before = ledger.owed().get("w", torch.zeros(NUMEL)).double() if not plan.feedback.momentum else None
         turn = Turn(step=step, group=0, rank=wire.rank, world=wire.world)
         wire.costs = []
-        carried = carry(Cargo(gradient=fresh, layout=Layout.of({"w": NUMEL}), turn=turn), plan, ledger, wire)
+        cargo = Cargo(gradient=fresh, layout=Layout.of({"w": NUMEL}), turn=turn, weights=[WEIGHTS])
+        carried = carry(cargo, plan, ledger, wire)
         assert carried.seen.bytes_sent == sum(cost.bytes_sent for cost in wire.costs)
         kept = torch.zeros(NUMEL, dtype=torch.float64)
         if carried.page is not None:
@@ -88,7 +90,7 @@ def declared(plan: Plan, wire: ThreadWire, sent: int) -> Traffic:
         payload, itemsize = message.HEADER.size + values, 1
     else:
         payload, itemsize = max(wire.letters), 1
-    told = plan.agreement.traffic(wire.world, max(wire.letters)) if plan.agreement.tells else Traffic()
+    told = plan.agreement.traffic(wire.world, sum(wire.letters)) if plan.agreement.tells else Traffic()
     return roll_call + told + plan.exchange.traffic(wire.world, payload, itemsize)
 
 

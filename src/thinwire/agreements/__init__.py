@@ -1,11 +1,12 @@
 """Whose coordinates? One file for each answer."""
 
 from thinwire.agreements.leader import Leader
+from thinwire.agreements.leaders import Leaders
 from thinwire.agreements.own import Own
 from thinwire.agreements.seeded import Seeded
 from thinwire.protocols import Agreement
 from thinwire.registry import Table
 
-AGREEMENTS: Table[Agreement] = Table("agreement", {"own": Own, "leader": Leader, "seeded": Seeded})
+AGREEMENTS: Table[Agreement] = Table("agreement", {"own": Own, "leader": Leader, "leaders": Leaders, "seeded": Seeded})
 
-__all__ = ["AGREEMENTS", "Leader", "Own", "Seeded"]
+__all__ = ["AGREEMENTS", "Leader", "Leaders", "Own", "Seeded"]

@@ -129,7 +129,10 @@ class Simulation:
     def _rank(self, wire: ThreadWire, plan: Plan, gradients: Sequence[Tensor]) -> Carried:
         ledger = self.ledgers[wire.rank]
         turn = Turn(step=ledger.steps, group=0, rank=wire.rank, world=wire.world)
-        return carry(Cargo(gradient=gradients[wire.rank], layout=self.layout, turn=turn), plan, ledger, wire)
+        weights = [parameter.detach().reshape(-1) for parameter in self.parameters.values()]
+        return carry(
+            Cargo(gradient=gradients[wire.rank], layout=self.layout, turn=turn, weights=weights), plan, ledger, wire
+        )
 
     def held_out_bits(self, questions: int = 256) -> float:
         """The loss on text that the model never saw, in bits per byte."""

@@ -1,0 +1,1 @@
+"""What compression does to a training run, measured: contraction, thresholds, distributions, quality."""
