@@ -153,8 +153,8 @@ class Agreement(ABC):
         """The rank whose coordinates count, where one tells the others."""
         return turn.rank
 
-    def speakers(self, turn: Turn) -> tuple[int, ...]:
-        """The ranks whose coordinates count, where some tell the others, in the order in which they are heard."""
+    def speakers(self, turn: Turn, weights: Sequence[float] = ()) -> tuple[int, ...]:
+        """The ranks whose coordinates count, where some tell the others, in rank order."""
         return (self.speaker(turn),)
 
     def settle(self, told: Sequence[Selection], turn: Turn) -> Selection:

@@ -45,7 +45,7 @@ class Leaders(Agreement):
         if not isinstance(self.sweep, int) or isinstance(self.sweep, bool) or self.sweep < 0:
             raise PlanError(f"Leaders(sweep={self.sweep!r}): a number of steps, such as sweep=1000; 0 for no sweep")
 
-    def speakers(self, turn: Turn) -> tuple[int, ...]:
+    def speakers(self, turn: Turn, weights: Sequence[float] = ()) -> tuple[int, ...]:
         """The ranks with the smallest hashes, in their order.
 
         (The generators of libraries may draw other lots in other versions.)

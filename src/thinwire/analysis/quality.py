@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
+from torch import nn
 
 from thinwire.plans import Plan
 from thinwire.tasks.byte_lm import Corpus
@@ -18,12 +19,13 @@ class Runner:
     Attributes:
         name: For tables.
         plan: The plan of each step, of how many steps.
-        beta1: First moment of AdamW; 0 where the ranks keep a velocity of their own (momentum correction).
+        optimizer: Made for the model; without first moment where the ranks keep a velocity of their own (momentum
+            correction).
     """
 
     name: str
     plan: Callable[[int, int], Plan]
-    beta1: float = 0.9
+    optimizer: Callable[[nn.Module], torch.optim.Optimizer]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,8 +69,7 @@ def train(runner: Runner, job: Job, corpus: Corpus | None = None) -> Outcome:
         How it ended.
     """
     run = Simulation(job, corpus)
-    for group in run.optimizer.param_groups:
-        group["betas"] = (runner.beta1, group["betas"][1])
+    run.optimizer = runner.optimizer(run.model)
     losses: list[float] = []
     sent = last = 0.0
     for step in range(job.steps):

@@ -83,15 +83,15 @@ class Simulation:
         self.loss = sum(losses) / len(losses) / math.log(2)
         return found
 
+    def owed(self) -> list[Tensor]:
+        """What every rank owes between two steps, flat."""
+        nothing = {span.name: torch.zeros(span.stop - span.start) for span in self.layout.spans}
+        known = [{**nothing, **ledger.owed()} for ledger in self.ledgers]
+        return [torch.cat([debts[span.name] for span in self.layout.spans]) for debts in known]
+
     def debts(self, gradients: Sequence[Tensor]) -> list[Tensor]:
         """What every rank owes with this gradient, before anything is selected: old debts plus gradient."""
-        found = []
-        for ledger, gradient in zip(self.ledgers, gradients, strict=True):
-            owed = ledger.owed()
-            old = [owed.get(span.name) for span in self.layout.spans]
-            known = [part for part in old if part is not None]
-            found.append(torch.cat(known) + gradient if len(known) == len(old) else gradient)
-        return found
+        return [old + gradient for old, gradient in zip(self.owed(), gradients, strict=True)]
 
     def step(self, plan: Plan, gradients: Sequence[Tensor] | None = None) -> list[Observation]:
         """Bring the gradients together by a plan, and take one step of the optimizer.
