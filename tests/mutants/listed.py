@@ -2,6 +2,7 @@
 
 from tests.mutants.mutant import ROOT, Mutant
 from tests.mutants.of_ledger import OF_LEDGER
+from tests.mutants.of_selectors import OF_SELECTORS
 from tests.mutants.of_steps import OF_STEPS
 from tests.mutants.of_torch import OF_TORCH
 from tests.mutants.of_wire import OF_WIRE
@@ -11,6 +12,7 @@ BEGIN, END = "<!-- mutants: begin -->\n", "<!-- mutants: end -->\n"
 
 CHAPTERS: dict[str, tuple[Mutant, ...]] = {
     "Debts, selection, sums": OF_LEDGER,
+    "Selectors and leaders": OF_SELECTORS,
     "Bytes from peers": OF_WIRE,
     "Agreement and failure": OF_STEPS,
     "DDP, checkpoints, life": OF_TORCH,
