@@ -1,6 +1,6 @@
 """Gaussian-k: what each rule selects, how often it looks, and what top-k keeps of real gradients through training.
 
-    python benchmarks/papers/gaussian_k.py --steps 200
+    python benchmarks/papers/gaussian_k.py --steps 40
 
 One run for each density, with the corrected rule and error feedback; in every step all rules see what rank 0 owes.
 """
@@ -102,7 +102,7 @@ def draw(result: dict[str, Any], folder: Path) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--results", type=Path, default=RESULTS)
     asked = parser.parse_args()
     torch.set_num_threads(1)

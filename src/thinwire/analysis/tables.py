@@ -29,8 +29,19 @@ def training_hits(result: Result) -> str:
             passes = [hit["passes"] for hit in hits]
             cells = [f"{least:.2f}" for least in (min(ratios), median(ratios), max(ratios))]
             looks = f"{mean(passes):.1f}, at most {max(passes)}"
-            lines.append([_percent(run["density"]), first["rule"], *cells, _percent(near), looks])
-    return _table(["k/n", "rule", "least", "median", "most", "steps within a tenth", "passes"], lines)
+            exact = _percent(mean(hit["exact"] > 0 for hit in hits))
+            lines.append([_percent(run["density"]), first["rule"], *cells, _percent(near), looks, exact])
+    heads = [
+        "k/n",
+        "rule",
+        "least",
+        "median",
+        "most",
+        "steps within a tenth",
+        "passes",
+        "exact selections",
+    ]
+    return _table(heads, lines)
 
 
 def contraction(result: Result) -> str:
@@ -56,8 +67,10 @@ def quality(result: Result) -> str:
         bits = [run["bits"] for run in runs]
         loss = f"{mean(bits):.3f} ({min(bits):.3f} to {max(bits):.3f})"
         ratios = [_ratio(dense, runs, key) for key in ("last_bytes", "bytes_sent")]
-        lines.append([optimizer, name, loss, *ratios, _percent(mean(run["sent"] for run in runs))])
-    heads = ["optimizer", "plan", "bits per byte", "dense bytes / bytes, last step", "whole run", "elements sent"]
+        share = _percent(mean(run["sent"] for run in runs))
+        lines.append([optimizer, name, str(len(runs)), loss, *ratios, share])
+    ratio = "dense bytes / bytes, last step"
+    heads = ["optimizer", "plan", "seeds", "bits per byte", ratio, "whole run", "elements sent"]
     return _table(heads, lines)
 
 
