@@ -21,7 +21,7 @@ from thinwire.version import __version__
 
 if TYPE_CHECKING:
     from thinwire import recipes
-    from thinwire.agreements import Leader, NormLeader, Own, Seeded
+    from thinwire.agreements import Leader, Leaders, NormLeader, Own, Seeded
     from thinwire.attaching import attach, hook
     from thinwire.codecs import Bitmap, Cheapest, Delta, Dense, IndexValue
     from thinwire.exchanges import (
@@ -37,7 +37,19 @@ if TYPE_CHECKING:
     from thinwire.ledger import Ledger
     from thinwire.lifecycle import shutdown
     from thinwire.plans import Feedback, Plan
-    from thinwire.selectors import Everything, NonZero, RandomK, Rounded, Threshold, TopK
+    from thinwire.selectors import (
+        BlockTopK,
+        Controlled,
+        Everything,
+        GaussianK,
+        Importance,
+        NonZero,
+        RandomK,
+        Rounded,
+        SampledK,
+        Threshold,
+        TopK,
+    )
     from thinwire.standalone import synchronize
     from thinwire.sync import SyncState
     from thinwire.types import Selection, ValueFormat
@@ -45,7 +57,7 @@ else:
     # The same again: importing torch takes more than a second, which the command line's help must not.
     _ON_DEMAND = {
         "recipes": (),
-        "agreements": ("Leader", "NormLeader", "Own", "Seeded"),
+        "agreements": ("Leader", "Leaders", "NormLeader", "Own", "Seeded"),
         "attaching": ("attach", "hook"),
         "codecs": ("Bitmap", "Cheapest", "Delta", "Dense", "IndexValue"),
         "exchanges": (
@@ -61,7 +73,10 @@ else:
         "ledger": ("Ledger",),
         "lifecycle": ("shutdown",),
         "plans": ("Feedback", "Plan"),
-        "selectors": ("Everything", "NonZero", "RandomK", "Rounded", "Threshold", "TopK"),
+        "selectors": (
+            *("BlockTopK", "Controlled", "Everything", "GaussianK", "Importance", "NonZero", "RandomK", "Rounded"),
+            *("SampledK", "Threshold", "TopK"),
+        ),
         "standalone": ("synchronize",),
         "sync": ("SyncState",),
         "types": ("Selection", "ValueFormat"),
@@ -83,8 +98,10 @@ __all__ = [
     "AllReduce",
     "AttachError",
     "Bitmap",
+    "BlockTopK",
     "BrokenGroupError",
     "Cheapest",
+    "Controlled",
     "DeadlineError",
     "Delta",
     "Dense",
@@ -94,9 +111,12 @@ __all__ = [
     "DoublingReduce",
     "Everything",
     "Feedback",
+    "GaussianK",
+    "Importance",
     "IndexValue",
     "KernelError",
     "Leader",
+    "Leaders",
     "Ledger",
     "NonZero",
     "NormLeader",
@@ -109,6 +129,7 @@ __all__ = [
     "RecursiveDoubling",
     "RingReduce",
     "Rounded",
+    "SampledK",
     "Seeded",
     "Selection",
     "StateError",

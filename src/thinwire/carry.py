@@ -5,7 +5,7 @@ Everything behind it is done by all ranks alike. Between the two lies the wire's
 """
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -36,6 +36,8 @@ class Cargo:
     layout: Layout
     turn: Turn
     loss_scale: float = 1.0
+    weights: Sequence[Tensor] | None = None
+    """Of each parameter, flat and in the order of its memory, where the selector looks at them."""
     hold_silent: bool = False
     """Parameters whose gradient here is all zeros send nothing and keep their debts."""
 
@@ -175,21 +177,15 @@ def arrive(underway: Underway, ledger: Ledger, wire: Wire) -> Carried:
 def _calls(plan: Plan, cargo: Cargo, roll: Roll) -> int:
     """How many calls of the wire are to come."""
     world = cargo.turn.world
-    told = _told(plan, cargo, roll) is not None
     gathered = plan.exchange.early and not plan.shares_coordinates
-    return (0 if told else plan.agreement.calls(world)) + (0 if gathered else plan.exchange.calls(world))
+    told = plan.agreement.calls(world) if _late(plan, cargo, roll) else 0
+    return told + (0 if gathered else plan.exchange.calls(world))
 
 
-def _told(plan: Plan, cargo: Cargo, roll: Roll) -> Tensor | None:
-    """The speaker's letter, if it has come with the roll call."""
-    letter = roll.came_along[_speaker(plan, cargo, roll)] if plan.agreement.tells else None
-    return letter if letter is not None and letter.numel() else None
-
-
-def _speaker(plan: Plan, cargo: Cargo, roll: Roll) -> int:
-    """The rank whose coordinates count."""
-    (speaker,) = plan.agreement.speakers(cargo.turn, roll.weights)
-    return speaker
+def _late(plan: Plan, cargo: Cargo, roll: Roll) -> list[int]:
+    """The ranks whose coordinates count and have not come along with the roll call."""
+    speakers = plan.agreement.speakers(cargo.turn, roll.weights) if plan.agreement.tells else ()
+    return [speaker for speaker in speakers if not roll.came_along[speaker].numel()]
 
 
 def _prepare(cargo: Cargo, plan: Plan, ledger: Ledger, watch: Stopwatch) -> _Offer:
@@ -225,7 +221,7 @@ def _open_page(offer: _Offer, cargo: Cargo, plan: Plan, ledger: Ledger) -> None:
     like = torch.empty(0, dtype=accumulation_dtype(cargo.gradient.dtype), device=cargo.gradient.device)
     page = ledger.page(cargo.layout, like)
     gradient = flatten(cargo.gradient)
-    offer.debt = page.stage(gradient, plan.feedback, _silent(gradient, cargo))
+    offer.debt = page.stage(gradient, plan.feedback, _silent(gradient, cargo), cargo.weights)
     offer.page = page
 
 
@@ -261,19 +257,29 @@ def _lots(plan: Plan, offer: _Offer) -> int:
 
 def _settle(cargo: Cargo, plan: Plan, offer: _Offer, roll: Roll, wire: Wire) -> Selection:
     """What this rank sends, now that everybody's coordinates are known."""
+    proposal = offer.proposal
     if plan.agreement.tells:
-        speaker, letter = _speaker(plan, cargo, roll), _told(plan, cargo, roll)
-        if letter is None:
-            letter = plan.agreement.tell(offer.letter, {speaker: roll.letters[speaker]}, wire).get(speaker)
-        if cargo.turn.rank != speaker:
+        speakers, late = plan.agreement.speakers(cargo.turn, roll.weights), _late(plan, cargo, roll)
+        letters = dict(enumerate(roll.came_along))
+        if late:
+            letters |= plan.agreement.tell(offer.letter, {speaker: roll.letters[speaker] for speaker in late}, wire)
+        told = []
+        for speaker in speakers:
+            mine = proposal is not None and speaker == cargo.turn.rank
+            told.append(proposal if proposal is not None and mine else _heard(letters[speaker], cargo, plan, offer))
+        agreed = plan.agreement.settle(told, cargo.turn)
+        if agreed is not proposal:
             owed = offer.gradient if offer.debt is None else offer.debt.total
-            width = plan.selector.width
-            expected = Expected(numel=cargo.layout.numel, width=width, dtype=owed.dtype, turn=cargo.turn)
-            assert letter is not None
-            told = message.decode(letter, expected, kind=Kind.COORDINATES)
-            return plan.selector.at(owed, None if told.is_full else told.indices.to(owed.device))
-    assert offer.proposal is not None
-    return offer.proposal
+            return plan.selector.at(owed, None if agreed.is_full else agreed.indices.to(owed.device))
+    assert proposal is not None
+    return proposal
+
+
+def _heard(letter: Tensor, cargo: Cargo, plan: Plan, offer: _Offer) -> Selection:
+    """Another rank's coordinates."""
+    dtype = offer.gradient.dtype if offer.debt is None else offer.room.dtype
+    expected = Expected(numel=cargo.layout.numel, width=plan.selector.width, dtype=dtype, turn=cargo.turn)
+    return message.decode(letter, expected, kind=Kind.COORDINATES)
 
 
 def _outgoing(cargo: Cargo, plan: Plan, offer: _Offer, selection: Selection, roll: Roll) -> Outgoing:

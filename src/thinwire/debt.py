@@ -5,7 +5,8 @@ it is known who looks, and for what.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -16,17 +17,28 @@ from thinwire.types import Selection
 from thinwire.units import put_, take
 
 
+@dataclass(frozen=True)
+class Layer:
+    """One parameter's place in a debt, and its weights in the same order, where they are known."""
+
+    start: int
+    stop: int
+    weights: Tensor | None = None
+
+
 class Debt:
     """Old debts and a new gradient on their way to one buffer, out of which is taken what is sent."""
 
-    def __init__(self, before: Tensor, gradient: Tensor, out: Tensor) -> None:
+    def __init__(self, before: Tensor, gradient: Tensor, out: Tensor, layers: Sequence[Layer] = ()) -> None:
         """Begin; nothing is computed yet.
 
         Args:
             before: What was owed; flat.
             gradient: What is new; flat, of the same type, and not to be changed as long as the debt is looked at.
             out: Where the sum will be made.
+            layers: What lies where, for selectors that go layer by layer; by default it is one layer.
         """
+        self.layers = layers or (Layer(0, out.numel()),)
         self._before, self._gradient, self._out = before, gradient, out
         self._taken: kernels.Taken | None = None
         self._energy = 0.0
@@ -35,6 +47,11 @@ class Debt:
     def numel(self) -> int:
         """Elements of the group."""
         return self._out.numel()
+
+    @property
+    def before(self) -> Tensor:
+        """What was owed before this step's gradient came; to be read only."""
+        return self._before
 
     @property
     def total(self) -> Tensor:

@@ -5,12 +5,12 @@ buffer and takes out of it what is sent; committing swaps the two buffers, abort
 failed, skipped or non-finite step leaves every debt as it was, bit for bit, at no cost.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 from torch import Tensor
 
-from thinwire.debt import Debt
+from thinwire.debt import Debt, Layer
 from thinwire.errors import StateError
 from thinwire.layout import Layout, Span
 from thinwire.plans import Feedback
@@ -33,7 +33,13 @@ class Page:
         self._silent: tuple[Span, ...] = ()
         self._given_back = False
 
-    def stage(self, gradient: Tensor, feedback: Feedback, silent: tuple[Span, ...] = ()) -> Debt:
+    def stage(
+        self,
+        gradient: Tensor,
+        feedback: Feedback,
+        silent: tuple[Span, ...] = (),
+        weights: Sequence[Tensor] | None = None,
+    ) -> Debt:
         """Begin a step.
 
         Args:
@@ -41,6 +47,7 @@ class Page:
             feedback: How to remember.
             silent: Parameters that send nothing this step and keep their debts: DDP would throw away what is
                 delivered for a parameter that no rank used.
+            weights: Of each parameter, flat, for selectors that look at them.
 
         Returns:
             What is owed now, old debts and new gradient. `keep` takes out of it what is sent.
@@ -51,9 +58,14 @@ class Page:
         if feedback.momentum:
             before = self.velocity if self.velocity is not None else torch.zeros_like(self.owed)
             gradient = self._next_velocity = before * feedback.momentum + gradient
-        self._debt = Debt(self.owed, gradient, self._next_owed)
+        self._debt = Debt(self.owed, gradient, self._next_owed, self._layers(weights))
         self._debt.hush(silent)
         return self._debt
+
+    def _layers(self, weights: Sequence[Tensor] | None) -> list[Layer]:
+        spans = self.layout.spans
+        known = weights if weights is not None else [None] * len(spans)
+        return [Layer(span.start, span.stop, each) for span, each in zip(spans, known, strict=True)]
 
     def keep(self, sent: Selection, feedback: Feedback) -> None:
         """Take what is sent out of what is owed: of values sent exactly nothing remains, of rounded ones the rest."""

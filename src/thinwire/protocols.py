@@ -106,6 +106,11 @@ class Selector(ABC):
         return self.covers_everything
 
     @property
+    def looks_at_weights(self) -> bool:
+        """Compares gradients with the weights they belong to, if a debt has them."""
+        return False
+
+    @property
     def rounds_values(self) -> bool:
         """May give other values than it was given."""
         return False
@@ -198,12 +203,16 @@ class Agreement(ABC):
         """
         return self.tells and letter <= SHORT
 
+    def settle(self, told: Sequence[Selection], turn: Turn) -> Selection:
+        """The common units, from those of every speaker; of what was heard from others, the values are empty."""
+        return told[0]
+
     def calls(self, world: int) -> int:
         """How many calls of the wire it makes to tell a letter that does not go along."""
         return int(self.tells)
 
     def traffic(self, world: int, letter: int) -> Traffic:
-        """What it costs, beside the roll call, to make one speaker's letter of ``letter`` bytes known to all."""
+        """What it costs, beside the roll call, to make the speakers' letters known to all; the longest is given."""
         return Traffic()
 
 

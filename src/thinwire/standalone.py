@@ -53,7 +53,7 @@ def synchronize(
             found = tensor.dtype if isinstance(tensor, Tensor) else type(tensor).__name__
             raise PlanError(f"tensors[{name!r}] is a {found}; synchronize averages floating-point tensors")
     step = Step(
-        plan=plan if plan is not None else recipes.default(),
+        plan=_without_weights(plan if plan is not None else recipes.default()),
         ledger=ledger if ledger is not None else Ledger(),
         wire=_wire(group if group is not None else dist.group.WORLD),
         counter=Counter(),
@@ -76,6 +76,16 @@ def synchronize(
     if isinstance(tensors, Mapping):
         return named  # type: ignore[return-value]
     return list(named.values())  # type: ignore[return-value]
+
+
+def _without_weights(plan: Plan) -> Plan:
+    """The plan, if it needs nothing but tensors."""
+    if plan.selector.looks_at_weights:
+        raise PlanError(
+            f"{plan.selector!r} compares gradients with weights, which synchronize does not know; attach a model, or "
+            f"use another selector, such as TopK(density=0.01)"
+        )
+    return plan
 
 
 def _means(named: Mapping[str, Tensor], step: Step) -> dict[str, Tensor]:

@@ -1,7 +1,7 @@
 """One synchronised step: many groups, one outcome. Either all of it counts on every rank, or none of it anywhere."""
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
@@ -19,6 +19,7 @@ from thinwire.protocols import Wire
 from thinwire.roll_call import Record, What, announce, call_roll, describe, forget, hear
 from thinwire.rows import depart_rows
 from thinwire.types import Turn
+from thinwire.units import in_memory_order
 
 T = TypeVar("T")
 
@@ -49,6 +50,8 @@ class Step:
     over: bool = False
     """All ranks know of the failure (or cannot be reached): nobody says anything more in this step."""
     overflow: bool = False
+    parameters: Mapping[str, Tensor] = field(default_factory=dict)
+    """By name, where the plan looks at weights."""
     groups: int = 0
     names: list[tuple[str, ...]] = field(default_factory=list)
     """The parameters of each group, in order."""
@@ -116,6 +119,7 @@ class Step:
                 layout=group.layout,
                 turn=self.turn(),
                 loss_scale=self.ledger.scale,
+                weights=self._weights(group),
                 hold_silent=hold_silent,
             )
 
@@ -138,6 +142,12 @@ class Step:
             result = buffer * torch.nan if buffer.is_sparse else torch.full_like(buffer, torch.nan)
         self.results.append(result)
         return result
+
+    def _weights(self, group: Group) -> list[Tensor] | None:
+        """A group's weights, without a copy where they lie in order."""
+        if not self.parameters:
+            return None
+        return [in_memory_order(self.parameters[name]) for name in group.layout.names]
 
     def spoil(self) -> None:
         """Make every result of a step that does not count unusable: nobody must be able to use half of one."""

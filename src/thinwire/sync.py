@@ -149,6 +149,7 @@ class SyncState:
             wire=self._membership.wire,
             counter=self._counter,
             generation=self._generation,
+            parameters=self._parameters() if self._plan.selector.looks_at_weights else {},
         )
 
     def _before_ddp_finishes(self) -> None:

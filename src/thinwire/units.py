@@ -42,6 +42,11 @@ def physical(flat: Tensor, parameter: Tensor) -> Tensor:
     return flat.view(parameter.shape).permute(_memory_order(parameter)).reshape(-1)
 
 
+def in_memory_order(parameter: Tensor) -> Tensor:
+    """A parameter's values in the order in which DDP lays out its gradient; a view, unless its memory has gaps."""
+    return parameter.detach().permute(_memory_order(parameter)).reshape(-1)
+
+
 def padded(flat: Tensor, width: int) -> Tensor:
     """``flat`` as a table of units, one row each; the last one filled up with zeros."""
     rows = unit_count(flat.numel(), width)

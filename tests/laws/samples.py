@@ -8,19 +8,36 @@ import random
 from functools import cache
 from typing import Any
 
-from thinwire.agreements import AGREEMENTS, Leader
+from thinwire.agreements import AGREEMENTS, Leader, Leaders
 from thinwire.codecs import CODECS
 from thinwire.errors import PlanError
 from thinwire.exchanges import EXCHANGES
 from thinwire.plans import Feedback, Plan
 from thinwire.registry import Table
-from thinwire.selectors import SELECTORS, RandomK, Rounded, Threshold, TopK
+from thinwire.selectors import (
+    SELECTORS,
+    BlockTopK,
+    Controlled,
+    GaussianK,
+    Importance,
+    RandomK,
+    Rounded,
+    SampledK,
+    Threshold,
+    TopK,
+)
 
 SAMPLES: dict[str, list[Any]] = {
     "top-k": [TopK(density=0.1), TopK(density=0.05, width=3)],
     "threshold": [Threshold(threshold=0.8)],
     "leader": [Leader(), Leader(share_from=0)],
     "random-k": [RandomK(density=0.1), RandomK(density=0.05, width=4)],
+    "block-top-k": [BlockTopK(keep=2, block=30)],
+    "gaussian-k": [GaussianK(density=0.1), GaussianK(density=0.1, variant="published", width=2)],
+    "sampled-k": [SampledK(density=0.1, share=0.2)],
+    "controlled": [Controlled(density=0.1)],
+    "importance": [Importance(density=0.05, lots=0.3, exempt=3)],
+    "leaders": [Leaders(), Leaders(count=1, seed=1, sweep=10)],
     "rounded": [],  # a wrapper: every other selector is also tried rounded, see `selectors`
 }
 
@@ -39,10 +56,21 @@ def samples(table: Table[Any]) -> list[Any]:
     return found
 
 
+FORMATS = ("bf16", "f16", "int8", "int4", "int2")
+
+
 def selectors() -> list[Any]:
     """Every selector, plain and rounded in every way."""
     plain = samples(SELECTORS)
-    return plain + [Rounded(selector, to=to) for selector in plain for to in ("bf16", "f16", "int8", "int4", "int2")]
+    return plain + [Rounded(selector, to=to) for selector in plain for to in FORMATS]
+
+
+def selectors_of_plans() -> list[Any]:
+    """Every selector, plain and rounded in one way, and one of them in every way: rounding asks nobody who chose."""
+    plain = samples(SELECTORS)
+    each = [Rounded(selector, to=FORMATS[i % len(FORMATS)]) for i, selector in enumerate(plain)]
+    every = [Rounded(TopK(density=0.1), to=to) for to in FORMATS]
+    return list(dict.fromkeys([*plain, *each, *every]))
 
 
 @cache
@@ -51,7 +79,9 @@ def plans() -> list[Plan]:
 
     Every combination of four would be thousands, of which nearly all differ from another one in nothing that matters.
     """
-    combinations = list(itertools.product(selectors(), samples(AGREEMENTS), samples(CODECS), samples(EXCHANGES)))
+    combinations = list(
+        itertools.product(selectors_of_plans(), samples(AGREEMENTS), samples(CODECS), samples(EXCHANGES))
+    )
     random.Random(0).shuffle(combinations)
     found, met = [], set[tuple[str, str]]()
     for parts in combinations:

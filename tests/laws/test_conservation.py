@@ -159,7 +159,8 @@ def conserving_run(wire: ThreadWire, seed: int, steps: int, sequence: list[Plan]
             layout = Layout.of({name: SIZES[name] for name in group})
             flat = torch.cat([torch.from_numpy(gradients[name]) for name in group])
             turn = Turn(step=ledger.steps, group=number, rank=wire.rank, world=wire.world)
-            carried = carry(Cargo(gradient=flat, layout=layout, turn=turn), plan, ledger, wire)
+            weights = [torch.linspace(-1.0, 2.0, SIZES[name]) for name in group]
+            carried = carry(Cargo(gradient=flat, layout=layout, turn=turn, weights=weights), plan, ledger, wire)
             overflow |= carried.overflow
             pages += [carried.page] if carried.page is not None else []
             arrived |= {s.name: carried.mean[s.start : s.stop].double().numpy() for s in layout.spans}

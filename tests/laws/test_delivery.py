@@ -16,6 +16,7 @@ from thinwire.selectors import TopK
 from thinwire.types import Traffic, Turn, ValueFormat, unit_count
 
 NUMEL = 157
+WEIGHTS = torch.linspace(-1.0, 2.0, NUMEL)
 
 
 class Witness(ThreadWire):
@@ -72,7 +73,8 @@ def two_steps(wire: ThreadWire, plan: Plan) -> list[tuple[torch.Tensor, torch.Te
         before = ledger.owed().get("w", torch.zeros(NUMEL)).double() if not plan.feedback.momentum else None
         turn = Turn(step=step, group=0, rank=wire.rank, world=wire.world)
         wire.costs = []
-        carried = carry(Cargo(gradient=fresh, layout=Layout.of({"w": NUMEL}), turn=turn), plan, ledger, wire)
+        cargo = Cargo(gradient=fresh, layout=Layout.of({"w": NUMEL}), turn=turn, weights=[WEIGHTS])
+        carried = carry(cargo, plan, ledger, wire)
         assert carried.seen.bytes_sent == sum(cost.bytes_sent for cost in wire.costs)
         kept = torch.zeros(NUMEL, dtype=torch.float64)
         if carried.page is not None:
@@ -100,9 +102,9 @@ def declared(plan: Plan, wire: ThreadWire, turn: Turn, sent: int) -> Traffic:
         payload, itemsize = max(wire.letters), 1
     told = Traffic()
     if plan.agreement.tells:
-        (speaker,) = plan.agreement.speakers(turn, wire.weights)
         along = plan.agreement.goes_along(max(wire.letters))
-        told = plan.agreement.traffic(wire.world, max(wire.letters) if along else wire.letters[speaker])
+        speakers = plan.agreement.speakers(turn, wire.weights)
+        told = plan.agreement.traffic(wire.world, max(wire.letters if along else [wire.letters[s] for s in speakers]))
     exchanged = plan.exchange.traffic(wire.world, payload, itemsize)
     if plan.exchange.early and not plan.shares_coordinates:
         exchanged = Traffic(bytes_sent=exchanged.bytes_sent)  # in the round of the roll call

@@ -6,6 +6,7 @@ from tests.mutants.of_kernels import OF_KERNELS
 from tests.mutants.of_lab import OF_LAB
 from tests.mutants.of_ledger import OF_LEDGER
 from tests.mutants.of_owners import OF_OWNERS
+from tests.mutants.of_selectors import OF_SELECTORS
 from tests.mutants.of_steps import OF_STEPS
 from tests.mutants.of_torch import OF_TORCH
 from tests.mutants.of_wire import OF_WIRE
@@ -16,6 +17,7 @@ BEGIN, END = "<!-- mutants: begin -->\n", "<!-- mutants: end -->\n"
 CHAPTERS: dict[str, tuple[Mutant, ...]] = {
     "Debts, selection, sums": OF_LEDGER,
     "Exchanges and leaders": OF_EXCHANGES,
+    "Selectors and leaders": OF_SELECTORS,
     "Bytes from peers": OF_WIRE,
     "Compiled kernels": OF_KERNELS,
     "Sums on their way": OF_OWNERS,

@@ -48,11 +48,12 @@ def calls(world: int) -> int:
     return 2 if world > 2 else 1
 
 
-def traffic(world: int, letter: int) -> Traffic:
-    """What it costs one sender's letter of so many bytes, every round at its busiest."""
+def traffic(world: int, letter: int, *, senders: int = 1) -> Traffic:
+    """What it costs to tell letters of so many bytes, every round at its busiest."""
     if world == 1:
         return Traffic()
-    return Traffic(bytes_sent=letter + (world - 2) * max(_parts(letter, 0, world).values()), rounds=calls(world))
+    handed_on = senders * (world - 2) * max(_parts(letter, 0, world).values())
+    return Traffic(bytes_sent=letter + handed_on, rounds=calls(world))
 
 
 def _parts(size: int, sender: int, world: int) -> dict[int, int]:

@@ -1,1 +1,1 @@
-"""Diagnostics: what gradients are like, beside what papers say about them."""
+"""Diagnostics: what gradients are like and what compression does to a training run, beside what papers say."""

@@ -75,7 +75,7 @@ def analyze(
     """
     options, live, output = options or Options(), live or Live(), output or Output()
     from thinwire import traces
-    from thinwire.analysis import pictures
+    from thinwire.analysis import sparsity_pictures as pictures
 
     if output.picture is not None:
         pictures.check(output.picture)

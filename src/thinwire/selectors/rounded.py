@@ -61,6 +61,11 @@ class Rounded(Selector):
         return self.selector.ignores_data
 
     @property
+    def looks_at_weights(self) -> bool:
+        """As the selector it rounds."""
+        return self.selector.looks_at_weights
+
+    @property
     def width(self) -> int:
         """As the selector it rounds."""
         return self.selector.width

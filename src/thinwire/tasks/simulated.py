@@ -83,15 +83,15 @@ class Simulation:
         self.loss = sum(losses) / len(losses) / math.log(2)
         return found
 
+    def owed(self) -> list[Tensor]:
+        """What every rank owes between two steps, flat."""
+        nothing = {span.name: torch.zeros(span.stop - span.start) for span in self.layout.spans}
+        known = [{**nothing, **ledger.owed()} for ledger in self.ledgers]
+        return [torch.cat([debts[span.name] for span in self.layout.spans]) for debts in known]
+
     def debts(self, gradients: Sequence[Tensor]) -> list[Tensor]:
         """What every rank owes with this gradient, before anything is selected: old debts plus gradient."""
-        found = []
-        for ledger, gradient in zip(self.ledgers, gradients, strict=True):
-            owed = ledger.owed()
-            old = [owed.get(span.name) for span in self.layout.spans]
-            known = [part for part in old if part is not None]
-            found.append(torch.cat(known) + gradient if len(known) == len(old) else gradient)
-        return found
+        return [old + gradient for old, gradient in zip(self.owed(), gradients, strict=True)]
 
     def step(self, plan: Plan, gradients: Sequence[Tensor] | None = None) -> list[Observation]:
         """Bring the gradients together by a plan, and take one step of the optimizer.
@@ -129,7 +129,10 @@ class Simulation:
     def _rank(self, wire: ThreadWire, plan: Plan, gradients: Sequence[Tensor]) -> Carried:
         ledger = self.ledgers[wire.rank]
         turn = Turn(step=ledger.steps, group=0, rank=wire.rank, world=wire.world)
-        return carry(Cargo(gradient=gradients[wire.rank], layout=self.layout, turn=turn), plan, ledger, wire)
+        weights = [parameter.detach().reshape(-1) for parameter in self.parameters.values()]
+        return carry(
+            Cargo(gradient=gradients[wire.rank], layout=self.layout, turn=turn, weights=weights), plan, ledger, wire
+        )
 
     def held_out_bits(self, questions: int = 256) -> float:
         """The loss on text that the model never saw, in bits per byte."""
