@@ -46,6 +46,7 @@ LAYERS = (
     "plans",
     "rooms",
     "ledger roll_call saved membership",
+    "control",
     "recipes carry",
     "rows flush",
     "step asked",
