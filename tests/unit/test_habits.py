@@ -50,6 +50,7 @@ LAYERS = (
     "recipes carry",
     "rows flush",
     "step asked",
+    "plain",
     "sync standalone",
     "attaching",
     "thinwire",
@@ -296,7 +297,7 @@ METHODS = {
     *("allreduce_coalesced", "alltoall", "alltoall_base"),
 }
 """Collectives as methods of a process group."""
-MAY_COLLECT = ("thinwire.wire.", "thinwire.sync._plain_mean", "thinwire.cli.doctor.form_group")
+MAY_COLLECT = ("thinwire.wire.", "thinwire.plain.plain_mean", "thinwire.cli.doctor.form_group")
 """The wire; what DDP would do by itself; and a trial in a process of its own."""
 
 
