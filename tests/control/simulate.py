@@ -1,4 +1,4 @@
-"""A deterministic simulator of wires: what ranks would see, by the costs that were measured with Gloo on emulated links.
+"""A deterministic simulator of wires: what ranks would see, by costs that were measured with Gloo on emulated links.
 
 It shares no code with what it tests: the costs are those of each collective in terms of one-way delay and link rate.
 """

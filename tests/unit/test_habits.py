@@ -56,6 +56,7 @@ LAYERS = (
     "thinwire",
     "lab",
     "tasks",
+    "planning",
     "bench",
     "cli",
 )

@@ -26,7 +26,7 @@ from thinwire.errors import PlanError
 from thinwire.plans import Feedback, Plan
 from thinwire.registry import unknown
 
-FIRST_HOLD, LONGEST_HOLD = 8, 1024
+FIRST_HOLD, LONGEST_HOLD = 16, 1024
 YOUNG = 4
 """Steps in which a better plan is taken at once: little is known, and nothing is lost."""
 
@@ -131,7 +131,7 @@ class Controller:
         best = int(np.argmax(scores))
         now = scores[menu.places[state.choice]] if state.choice in menu.places else 0.0
         hold = 0 if changed else max(0, state.hold - 1)
-        state = replace(state, hold=hold, rest=0 if changed else state.rest)
+        state = replace(state, hold=hold, rest=state.rest // 2 if changed else state.rest)
         if now > 0.0 and scores[best] <= now * (1.0 + self.margin):
             return replace(state, wanted=None, patience=0), "as nothing is better by enough"
         # That something is better is what must last; which of two good ones is best may change from step to step.

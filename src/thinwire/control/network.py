@@ -9,8 +9,10 @@ from dataclasses import dataclass, field, replace
 
 from thinwire.control.track import Tracker, sensible
 
-CLEAR, FAINT = 0.2, 0.05
-"""The part of an exchange that bytes must take for it to say clearly, or to say anything about, how long they take."""
+CLEAR = 0.2
+"""The part of an exchange that bytes must take for it to say clearly how long they take."""
+FAINT = (0.01, 0.1)
+"""The least and the most that they must take for it to say anything; in between, as much as rounds are in doubt."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +91,7 @@ class Sense:
         # A round cannot have taken longer than all of them together: what looks so is noise of the rounds.
         waiting = min(done.rounds * self.latency.value, done.seconds)
         moving = done.seconds - waiting
-        least = FAINT * done.seconds
+        least = min(max(1.5 * self.latency.doubt, FAINT[0]), FAINT[1]) * done.seconds
         if moving < least:
             # The bytes are lost in the rounds' noise. That is a bound on what they took, and speaks if it is a new one.
             if self.per_byte.known and self.per_byte.value * done.bytes_sent <= 2 * least:
