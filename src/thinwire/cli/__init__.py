@@ -12,6 +12,7 @@ _COMMANDS = {
     "doctor": "Look at this machine and say what thinwire can do on it.",
     "demo": "Train a small model twice, dense and compressed, and compare.",
     "plan": "Predict what a training step would take on so many hosts and such a network.",
+    "probe": "Measure the network between ranks, link by link; started by torchrun.",
     "bench": "Measure thinwire on this machine.",
 }
 _MISTAKE = 2
