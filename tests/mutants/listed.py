@@ -1,6 +1,7 @@
 """All mutants, and the list of them in tests/README.md."""
 
 from tests.mutants.mutant import ROOT, Mutant
+from tests.mutants.of_control import OF_CONTROL
 from tests.mutants.of_ledger import OF_LEDGER
 from tests.mutants.of_steps import OF_STEPS
 from tests.mutants.of_torch import OF_TORCH
@@ -14,6 +15,7 @@ CHAPTERS: dict[str, tuple[Mutant, ...]] = {
     "Bytes from peers": OF_WIRE,
     "Agreement and failure": OF_STEPS,
     "DDP, checkpoints, life": OF_TORCH,
+    "Choosing a plan": OF_CONTROL,
 }
 MUTANTS = tuple(mutant for chapter in CHAPTERS.values() for mutant in chapter)
 
