@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -164,7 +165,7 @@ class Controller:
         level = towards[np.isclose(menu.worths[towards], near, rtol=0.2)]
         return menu.choices[int(level[np.argmax(scores[level])])]
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The options in one canonical line."""
         names = {policy: name for name, policy in POLICIES.items()}
