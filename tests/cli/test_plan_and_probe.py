@@ -88,7 +88,7 @@ def test_the_command_answers_and_writes(tmp_path, capsys) -> None:
     for part in (
         "PowerSGD-4",
         "25.6 M parameters",
-        "Dense is the faster one from",
+        "Dense is the faster one",
         "Write: thinwire.attach(model)",
         "16 <",
     ):
@@ -102,7 +102,7 @@ def test_the_command_answers_and_writes(tmp_path, capsys) -> None:
     [
         (["--model", "resnet51"], "there is no model 'resnet51'"),
         (["--model", "resnet50", "--net", "fast"], "100mbit,20ms"),
-        (["--model", "resnet50", "--net", "-5mbit"], "out of range"),
+        (["--model", "resnet50", "--net=-5mbit"], "out of range"),
         (["--model", "resnet50", "--hosts", "1"], "2 hosts or more"),
         (["--model", "resnet50", "--out", "x.pdf"], ".png or .svg"),
     ],
