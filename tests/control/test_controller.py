@@ -76,7 +76,7 @@ def test_within_ten_steps_of_a_change_the_new_best_plan_runs(name: str, noise: f
 def test_noise_makes_it_switch_less_than_once_in_a_hundred_steps(name: str, seed: int) -> None:
     world = World(link=lambda step: NETWORKS[name], noise=0.15, outliers=0.03, seed=seed)
     run = drive(Controller(), world, 600)
-    assert len([step for step in run.switches if step >= 100]) < 5 + (name == "1 Gbit") * 2, "dense and int8 tie there"
+    assert len([step for step in run.switches if step >= 100]) <= 5
 
 
 def c1(step: int) -> Link:

@@ -76,6 +76,8 @@ def _time(seconds: float) -> str:
 
 
 def _lead(lead: float) -> str:
+    if lead <= 0.0:
+        return "which the policy allows, and what is in force it does not"
     if lead >= 1.0:
         return f"{100 * (lead - 1):.2g} % behind"
     return f"{100 * (1 / lead - 1):.2g} % ahead, which is not enough to switch"

@@ -91,6 +91,7 @@ class Sense:
         # A round cannot have taken longer than all of them together: what looks so is noise of the rounds.
         waiting = min(done.rounds * self.latency.value, done.seconds)
         moving = done.seconds - waiting
+        # How much is faint, and how much clear, follows from how much rounds are in doubt.
         least = min(max(1.5 * self.latency.doubt, FAINT[0]), FAINT[1]) * done.seconds
         if moving < least:
             # The bytes are lost in the rounds' noise. That is a bound on what they took, and speaks if it is a new one.
@@ -100,5 +101,5 @@ class Sense:
         sample = moving / done.bytes_sent
         expected = self.per_byte.otherwise(0.0) * done.bytes_sent
         # Between faint and clear, noise makes any run of odd ones: they move the median, and are no change.
-        clear = max(moving, expected / 2) >= CLEAR * done.seconds
+        clear = max(moving, expected / 2) >= min(max(CLEAR, 4 * self.latency.doubt), 0.6) * done.seconds
         return replace(self, per_byte=self.per_byte.seen(sample) if clear else self.per_byte.mixed(sample))
