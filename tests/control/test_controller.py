@@ -79,6 +79,13 @@ def test_noise_makes_it_switch_less_than_once_in_a_hundred_steps(name: str, seed
     assert len([step for step in run.switches if step >= 100]) <= 5
 
 
+def test_what_is_not_better_by_the_margin_is_not_switched_to() -> None:
+    world = World(link=lambda step: Link.of(1, 100) if step < 40 else Link.of(1, 60), noise=0.05)
+    policy = MostProgress(floor=0.0)
+    assert not [step for step in drive(Controller(policy=policy, margin=2.0), world, 120).switches if step > YOUNG]
+    assert [step for step in drive(Controller(policy=policy, margin=0.01), world, 120).switches if step > YOUNG]
+
+
 def c1(step: int) -> Link:
     """The paper's C1, in phases of 50 steps and a hundredth of its rates: 25, 1, 1, 25 Gbit/s and 1, 1, 50, 50 ms."""
     return [Link.of(1, 250), Link.of(1, 10), Link.of(50, 10), Link.of(50, 250)][min(step // 50, 3)]

@@ -55,7 +55,7 @@ OF_CONTROL = (
         file="control/controller.py",
         old="if now > 0.0 and scores[best] <= now * (1.0 + self.margin):",
         new="if best == menu.places[state.choice]:",
-        tests=(f"{DECIDE}test_noise_makes_it_switch_less_than_once_in_a_hundred_steps[1-20 Mbit]",),
+        tests=(f"{DECIDE}test_what_is_not_better_by_the_margin_is_not_switched_to",),
     ),
     Mutant(
         name="any-stride",
