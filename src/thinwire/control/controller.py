@@ -214,7 +214,8 @@ class Controller:
 def offers_of(state: State, menu: Menu) -> Offers:
     """What every candidate costs and brings, as things are now."""
     conditions = conditions_of(state)
-    factors = np.array([factor_of(state, FAMILIES[choice.family].way) for choice in menu.choices])
+    known = {name: factor_of(state, FAMILIES[name].way) for name in menu.names}
+    factors = np.array([known[choice.family] for choice in menu.choices])
     overhead = overhead_of(len(menu.sizes), menu.world)
     return Offers(
         steps=menu.table.steps(conditions, overhead, factors),

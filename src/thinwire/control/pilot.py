@@ -27,8 +27,8 @@ from thinwire.pace import Pace
 from thinwire.plans import Plan
 from thinwire.units import flatten
 
-LOOK = 16
-"""Every so many steps the gradient's gains are looked at, and in the first few."""
+LOOK = 32
+"""Every so many steps the gradient's gains are looked at, and in the first three."""
 _GLANCE = 1 << 13
 
 
@@ -101,7 +101,7 @@ class Pilot:
         flat = flatten(gradient)
         stride = max(1, flat.numel() // _GLANCE)
         self._fresh += stride * kernels.energy(_wide(flat[::stride].contiguous()))
-        if self._state.step % LOOK < 2:
+        if self._state.step < 3 or self._state.step % LOOK == 0:
             owed = _wide(flat) if debt is None else debt.total
             energy = kernels.energy(owed)
             self._owed += energy
