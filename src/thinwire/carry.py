@@ -19,7 +19,7 @@ from thinwire.ledger import Ledger, Page
 from thinwire.message import Expected, Kind
 from thinwire.observe.stats import Stopwatch
 from thinwire.plans import Plan
-from thinwire.protocols import Outgoing, Wire
+from thinwire.protocols import SHORT, Outgoing, Wire
 from thinwire.roll_call import Record, Roll, What, announce, describe, hear, in_step
 from thinwire.types import Delivery, Observation, Selection, Traffic, Turn
 from thinwire.units import accumulation_dtype, add_, energy, flatten, is_finite
@@ -40,6 +40,8 @@ class Cargo:
     """Of each parameter, flat and in the order of its memory, where the selector looks at them."""
     hold_silent: bool = False
     """Parameters whose gradient here is all zeros send nothing and keep their debts."""
+    look: Callable[[Tensor, Debt | None], None] | None = None
+    """Looks at the gradient, and at what is owed with it, before anything is taken out."""
 
     def record(self, plan: Plan, what: What = What.GROUP) -> Record:
         """What the roll call must hear about it from every rank alike."""
@@ -126,7 +128,9 @@ def depart(cargo: Cargo, plan: Plan, ledger: Ledger, wire: Wire) -> Callable[[],
 
 
 def _goes_along(plan: Plan, letter: Tensor) -> bool:
-    return plan.agreement.goes_along(letter.numel()) if plan.agreement.tells else plan.exchange.early
+    if plan.agreement.tells:
+        return plan.agreement.goes_along(letter.numel())
+    return plan.exchange.early and letter.numel() <= SHORT
 
 
 def arrive(underway: Underway, ledger: Ledger, wire: Wire) -> Carried:
@@ -177,7 +181,7 @@ def arrive(underway: Underway, ledger: Ledger, wire: Wire) -> Carried:
 def _calls(plan: Plan, cargo: Cargo, roll: Roll) -> int:
     """How many calls of the wire are to come."""
     world = cargo.turn.world
-    gathered = plan.exchange.early and not plan.shares_coordinates
+    gathered = plan.exchange.early and not plan.shares_coordinates and max(roll.letters) <= SHORT
     told = plan.agreement.calls(world) if _late(plan, cargo, roll) else 0
     return told + (0 if gathered else plan.exchange.calls(world))
 
@@ -199,6 +203,8 @@ def _prepare(cargo: Cargo, plan: Plan, ledger: Ledger, watch: Stopwatch) -> _Off
                 # Messages hold finite numbers only. (An all-reduce of everything carries NaN as plain DDP does.)
                 offer.gradient = flatten(cargo.gradient)
                 offer.finite = is_finite(offer.gradient)
+        if cargo.look is not None:
+            cargo.look(offer.gradient, offer.debt)
         with watch("select"):
             offer.room = _room(offer, cargo, ledger)
             if offer.debt is None:

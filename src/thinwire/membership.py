@@ -2,9 +2,7 @@
 
 from datetime import timedelta
 
-import torch
 import torch.distributed as dist
-from torch import Tensor
 
 from thinwire.pace import Pace
 from thinwire.wire import GroupWire
@@ -39,10 +37,3 @@ class Membership:
     def close(self) -> None:
         """Give the group back."""
         self.wire.leave()
-
-
-def plain_mean(buffer: Tensor, group: dist.ProcessGroup) -> torch.futures.Future[Tensor]:
-    """What DDP does without a hook."""
-    work = dist.all_reduce(buffer.div_(dist.get_world_size(group)), group=group, async_op=True)
-    future: torch.futures.Future[Tensor] = work.get_future().then(lambda done: done.value()[0])
-    return future

@@ -261,7 +261,7 @@ class Outgoing:
     codec: Codec
     """How coordinates look, for an exchange that writes its own letters."""
     arrived: Sequence[Tensor] | None = None
-    """Everybody's letters, where they have come with the roll call; for an exchange that is `early`."""
+    """Everybody's letters, empty where one is not `SHORT` and has not come with the roll call; if it is `early`."""
 
 
 class Exchange(ABC):
@@ -278,7 +278,7 @@ class Exchange(ABC):
     depends_on_data: ClassVar[bool] = False
     """What it costs depends on where coordinates meet: `traffic` is a bound, and `forecast` is exact."""
     early: ClassVar[bool] = False
-    """Everybody needs everybody's letter, so letters come along with the roll call, one round earlier."""
+    """Everybody needs everybody's letter, so short ones come along with the roll call, one round earlier."""
 
     @abstractmethod
     def deliver(self, outgoing: Outgoing, wire: Wire) -> Delivery:

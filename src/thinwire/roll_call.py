@@ -203,14 +203,25 @@ def announce(wire: Wire, record: Record, letter: Tensor | None = None) -> None:
     wire.announce(note if letter is None else torch.cat([note, letter]))
 
 
-def call_roll(wire: Wire, record: Record, plan: Plan) -> Roll:
+def swap(wire: Wire, note: bytes) -> list[bytes]:
+    """Everybody's note."""
+    wire.announce(torch.frombuffer(bytearray(note), dtype=torch.uint8))
+    return [heard.numpy().tobytes() for heard in wire.hear()]
+
+
+def call_roll(wire: Wire, record: Record, plan: Plan, letter: Tensor | None = None) -> Roll:
     """Swap records with all ranks: `announce` and `hear`."""
-    announce(wire, record)
+    announce(wire, record, letter)
     return hear(wire, record, plan)
 
 
 def hear(wire: Wire, record: Record, plan: Plan) -> Roll:
     """Hear what all ranks have announced.
+
+    Args:
+        wire: The ranks.
+        record: This rank's.
+        plan: Its plan, for the error if plans differ.
 
     Raises:
         PeerFailedError: Some rank cannot go on. The same error on every rank.

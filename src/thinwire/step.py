@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from thinwire.carry import Cargo, Carried, depart
+from thinwire.control.notes import Note
+from thinwire.control.pilot import Pilot
 from thinwire.errors import DisagreementError, PeerFailedError, SyncError
 from thinwire.layout import Group
 from thinwire.ledger import Ledger, Page
@@ -41,6 +43,8 @@ class Step:
     wire: Wire
     counter: Counter
     generation: int
+    pilot: Pilot | None = None
+    """Looks, tells and hears in this step; None between two steps."""
     failure: Exception | None = None
     """Why this step failed."""
     complete: bool = False
@@ -121,6 +125,7 @@ class Step:
                 loss_scale=self.ledger.scale,
                 weights=self._weights(group),
                 hold_silent=hold_silent,
+                look=None if self.pilot is None else self.pilot.look,
             )
 
         return [self._send(group.layout.names, partial(pack, group)) for group in groups]
@@ -162,11 +167,16 @@ class Step:
     def vote(self) -> None:
         """The last word of a step: a rank that failed behind a roll call says so now, before anybody steps on."""
         before = self.wire.traffic
+        said = Note().pack() if self.pilot is None else self.pilot.note(self.counter.stats("", 0))
+        note = torch.frombuffer(bytearray(said), dtype=torch.uint8)
 
         def attempt() -> None:
             if self.failure is not None:
                 self._confess(self.failure)()
-            call_roll(self.wire, self._record(), self.plan)
+            record = replace(self._record(), letter=note.numel())
+            roll = call_roll(self.wire, record, self.plan, note)
+            if self.pilot is not None:
+                self.pilot.hear([each.numpy().tobytes() for each in roll.came_along])
 
         self._attempt(attempt)
         if self.over and not self.wire.broken:

@@ -1,6 +1,7 @@
 """All mutants, and the list of them in tests/README.md."""
 
 from tests.mutants.mutant import ROOT, Mutant
+from tests.mutants.of_control import OF_CONTROL
 from tests.mutants.of_exchanges import OF_EXCHANGES
 from tests.mutants.of_kernels import OF_KERNELS
 from tests.mutants.of_lab import OF_LAB
@@ -24,6 +25,7 @@ CHAPTERS: dict[str, tuple[Mutant, ...]] = {
     "Agreement and failure": OF_STEPS,
     "DDP, checkpoints, life": OF_TORCH,
     "Emulated hosts": OF_LAB,
+    "Choosing a plan": OF_CONTROL,
 }
 MUTANTS = tuple(mutant for chapter in CHAPTERS.values() for mutant in chapter)
 

@@ -46,16 +46,18 @@ LAYERS = (
     "plans",
     "rooms",
     "ledger roll_call saved membership",
+    "control",
     "recipes carry",
     "rows flush",
     "step asked",
+    "plain",
     "sync standalone",
     "attaching",
     "thinwire",
     "lab",
     "tasks papers",
     "traces",
-    "analysis",
+    "analysis planning",
     "bench",
     "cli",
 )
@@ -300,7 +302,7 @@ METHODS = {
     *("allreduce_coalesced", "alltoall", "alltoall_base"),
 }
 """Collectives as methods of a process group."""
-MAY_COLLECT = ("thinwire.wire.", "thinwire.mail.", "thinwire.membership.plain_mean", "thinwire.cli.doctor.form_group")
+MAY_COLLECT = ("thinwire.wire.", "thinwire.mail.", "thinwire.plain.plain_mean", "thinwire.cli.doctor.form_group")
 """The wire; what DDP would do by itself; and a trial in a process of its own."""
 
 
