@@ -66,11 +66,13 @@ def advice(optimizer: Optimizer, plan: Plan) -> str:
     name = type(optimizer).__name__
     if plan.feedback.momentum:
         return (
-            f"the ledger keeps a momentum of {plan.feedback.momentum:g} and {name} a first moment of {found:g}: the same "
+            f"the ledger keeps a momentum of {plan.feedback.momentum:g} and {name} a first moment of {found:g}: the "
+            f"same "
             f"directions are averaged twice; write plan = thinwire.optimizers.arrange(optimizer, plan) before attach"
         )
     return (
-        f"{name} keeps a first moment of {found:g} of gradients that come late and in parts, which costs quality; write "
+        f"{name} keeps a first moment of {found:g} of gradients that come late and in parts, which costs quality; "
+        f"write "
         f"plan = thinwire.optimizers.arrange(optimizer, plan) before attach"
     )
 

@@ -94,7 +94,8 @@ def closing_words(dense: Result, compressed: Result) -> Sequence[str]:
         "What this shows, and what it does not:",
         "- The wire here is not thin: the ranks talk over loopback, where bytes cost next to nothing, so dense is",
         f"  quick: {dense.pace:.0f} ms a step against {compressed.pace:.0f} ms. Compression is for slower wires.",
-        f"- On a link of 100 Mbit/s the bytes alone would take {sending[0]:.1f} s dense and {sending[1]:.1f} s with top-k.",
+        f"- On a link of 100 Mbit/s the bytes alone would take {sending[0]:.1f} s dense and {sending[1]:.1f} s with "
+        f"top-k.",
         "  That is arithmetic (bytes x 8 / 100 Mbit/s, no latency, no overlap with compute), not a measurement.",
     ]
     if gap > _NOTABLE:

@@ -32,7 +32,9 @@ class Options:
     out: Annotated[str, Parameter(help="The run's folder; a new one below runs/ if not given.")] = ""
     exams: Annotated[int, Parameter(help="Examinations on held-out data in each run.")] = 10
     save_every: Annotated[int, Parameter(help="Steps between checkpoints; 0 for only at Ctrl-C.")] = 100
-    resume: Annotated[bool, Parameter(help="Go on with the run in --out from its last checkpoint.", negative=())] = False
+    resume: Annotated[bool, Parameter(help="Go on with the run in --out from its last checkpoint.", negative=())] = (
+        False
+    )
     tensorboard: Annotated[bool, Parameter(help="Write scalars for TensorBoard too.", negative=())] = False
     prometheus: Annotated[int | None, Parameter(help="Serve the latest figures on this port of loopback.")] = None
     report: Annotated[bool, Parameter(help="Write report.html at the end.")] = True
@@ -92,7 +94,9 @@ def conclude(folder: str, *, report: bool) -> int:
     print()
     print_table(head(results, thin=began.thin), [cells(result, thin=began.thin) for result in results])
     if not began.thin:
-        print("\nThe wire was this machine's loopback, where bytes cost next to nothing: the seconds are not those of a")
+        print(
+            "\nThe wire was this machine's loopback, where bytes cost next to nothing: the seconds are not those of a"
+        )
         print("thin wire. The last column is arithmetic: bytes x 8 / 100 Mbit/s, no latency, no overlap with compute.")
     print(f"\nEvents: {path}")
     if report:

@@ -59,6 +59,8 @@ class Stepped:
     """Of this step."""
     elapsed: float
     """Of all steps of this method so far."""
+    time: float = 0.0
+    """When it ended, in seconds since 1970."""
     loss: float | None = None
     """Of this rank's batch; None where it was not finite."""
     samples: int = 0

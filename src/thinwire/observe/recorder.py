@@ -81,6 +81,7 @@ class Recorder:
                 step=self.steps,
                 seconds=seconds,
                 elapsed=self.elapsed,
+                time=round(time.time(), 3),
                 loss=loss if math.isfinite(loss) else None,
                 samples=samples,
                 bytes_total=self.bytes_total,

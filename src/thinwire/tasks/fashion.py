@@ -88,10 +88,9 @@ class Fashion(Task):
         """
         assert isinstance(model, _Network)
         pictures, classes = (part[: self.questions] for part in self.held_out)
-        wrong = sum(
-            int((model.scores(some.float() / 255).argmax(1) != right).sum())
-            for some, right in zip(pictures.split(500), classes.split(500), strict=True)
-        )
+        parts = zip(torch.split(pictures, 500), torch.split(classes, 500), strict=True)
+        guesses = ((model.scores(some.float() / 255).argmax(1), right) for some, right in parts)
+        wrong: float = sum((guess != right).sum().item() for guess, right in guesses)
         return 100.0 * wrong / len(classes)
 
 

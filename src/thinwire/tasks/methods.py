@@ -1,6 +1,6 @@
 """Ways to synchronise gradients, by name: thinwire's plans, and what PyTorch itself has, as peers.
 
-    dense,topk_allgather(density=0.01),powersgd(rank=4),fp16
+dense,topk_allgather(density=0.01),powersgd(rank=4),fp16
 """
 
 import ast
@@ -88,7 +88,7 @@ def _fp16(model: nn.Module) -> DistributedDataParallel:
 def _powersgd(model: nn.Module, rank: int = 4) -> DistributedDataParallel:
     # On Gloo it waits for ever when there are several buckets.
     ddp = DistributedDataParallel(model, bucket_cap_mb=_ONE_BUCKET)
-    state = PowerSGDState(None, matrix_approximation_rank=rank, start_powerSGD_iter=2)  # type: ignore[no-untyped-call]
+    state = PowerSGDState(None, matrix_approximation_rank=rank, start_powerSGD_iter=2)
     ddp.register_comm_hook(state, powerSGD_hook)
     return ddp
 

@@ -4,6 +4,7 @@ Beside users and films there is a table of hashed crosses: a row for each pair o
 their features, by a hash. It has most of the parameters, and a batch touches one row in a hundred or fewer.
 """
 
+import math
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -98,8 +99,8 @@ class MovieLens(Task):
         """
         keys, stars = self.ratings
         held_out = self._parts[1]
-        total = sum(float(model(keys[part], stars[part])) * len(part) for part in held_out.split(2048))
-        return float((total / len(held_out)) ** 0.5)
+        total: float = sum(model(keys[part], stars[part]).item() * len(part) for part in torch.split(held_out, 2048))
+        return math.sqrt(total / len(held_out))
 
 
 class _Network(nn.Module):
@@ -124,9 +125,11 @@ class _Network(nn.Module):
 def _read(rows: int) -> tuple[Tensor, Tensor]:
     path = _find()
     try:
-        table = np.loadtxt(path, dtype=np.int64, skiprows=int(path.suffix == ".inter"), usecols=(0, 1, 2), max_rows=100_000)
+        table = np.loadtxt(
+            path, dtype=np.int64, skiprows=int(path.suffix == ".inter"), usecols=(0, 1, 2), max_rows=100_000
+        )
         user, film, stars = table.T
-        if not (0 < user.min() and user.max() < 1024 and 0 < film.min() and film.max() < 2048):
+        if not (user.min() > 0 and user.max() < 1024 and film.min() > 0 and film.max() < 2048):
             raise ValueError("numbers of users or films out of range")
     except ValueError as error:
         raise DataError(f"{path} is no table of users, films and ratings ({error}); get it anew") from error

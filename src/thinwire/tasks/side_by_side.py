@@ -152,7 +152,8 @@ class _Race:
         state = self.checkpoints.load(place)
         if (state["task"], state["steps"]) != (self.job.task, self.job.steps):
             raise StateError(
-                f"the checkpoint is of {state['steps']} steps of {state['task']}, not of {self.job.steps} of {self.job.task}; "
+                f"the checkpoint is of {state['steps']} steps of {state['task']}, not of {self.job.steps} of "
+                f"{self.job.task}; "
                 f"resume with the same options"
             )
         self.done = [Finish(**finish) for finish in state["done"]]

@@ -77,7 +77,8 @@ class Wide(Task):
             model: From `model`.
         """
         windows = self.corpus.examination(self.questions, _CONTEXT)
-        return sum(float(model(part)) * len(part) for part in windows.split(64)) / len(windows) / math.log(2)
+        total: float = sum(model(part).item() * len(part) for part in torch.split(windows, 64))
+        return total / len(windows) / math.log(2)
 
     def shown(self, loss: float) -> float:
         """Nats as bits.
