@@ -14,6 +14,7 @@ _COMMANDS = {
     "train": "Train a real model by several methods side by side.",
     "report": "Make one page of what runs came to.",
     "bench": "Measure thinwire on this machine.",
+    "lab": "Run programs on emulated hosts with thin links.",
 }
 _MISTAKE = 2
 _FAILURE = 1
