@@ -52,6 +52,7 @@ LAYERS = (
     "sync standalone",
     "attaching",
     "thinwire",
+    "integrations",
     "lab",
     "tasks",
     "report",

@@ -8,12 +8,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
-from thinwire.errors import PlanError, ThinwireError
+from thinwire import lab
+from thinwire.errors import ThinwireError
 from thinwire.observe.events import Wired
 from thinwire.observe.sinks import Jsonl
 from thinwire.tasks.runner import Finish
@@ -24,15 +23,13 @@ _SECONDS_PER_STEP = 60.0  # a step of one method that is slower than this on ave
 _NEEDED = 180.0  # seconds for set-up and examinations
 
 
+class RankEnded(ThinwireError, RuntimeError):
+    """A rank on an emulated host did not come to its end."""
+
+
 def under_torchrun() -> bool:
     """Whether torchrun, or something like it, has started this process as one of several ranks."""
     return {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= set(os.environ)
-
-
-def networks() -> dict[str, str]:
-    """The emulated networks there are, each with a line about it."""
-    known = getattr(import_module("thinwire.lab"), "NETWORKS", {})
-    return {name: net.about for name, net in known.items()}
 
 
 def launch(job: Race, hosts: int) -> None:
@@ -43,7 +40,8 @@ def launch(job: Race, hosts: int) -> None:
         hosts: Ranks, one on each host.
 
     Raises:
-        PlanError: There is no such network here.
+        LabRefused: There is no such network.
+        LabMissing: This machine cannot emulate networks.
         ThinwireError: A rank failed.
     """
     job.save()
@@ -67,19 +65,39 @@ def _on_loopback(job: Race, hosts: int) -> None:
 
 
 def _on_hosts(job: Race, hosts: int) -> None:
-    lab: Any = import_module("thinwire.lab")
-    if not hasattr(lab, "run_in"):
-        raise PlanError(f"asked for the network {job.network!r}, and this build emulates none; leave --net out")
     net = lab.network(job.network)
-    sink = Jsonl(Path(job.folder, EVENTS))
-    sink.write(Wired(time=time.time(), bandwidth=net.path.rate or None, latency=net.path.delay))
-    sink.close()
     replace(job, thin=True).save()
     program = [sys.executable, "-m", "thinwire.tasks", str(Path(job.folder).resolve())]
-    failed = [ended for ended in lab.run_in(net, hosts, program) if ended.code]
-    if failed:
+    threads = str(max(1, (os.cpu_count() or 1) // hosts))
+    sink = Jsonl(Path(job.folder, EVENTS))
+    with lab.cluster(hosts, net) as cluster, cluster.start(program, env={"OMP_NUM_THREADS": threads}) as running:
+        cluster.play(net.schedule)
+        began = time.time()
+        sink.write(Wired(time=began, bandwidth=net.path.rate, latency=net.path.delay))
+        try:
+            ended = running.wait()
+        finally:
+            for event in _changes(net, began, time.time()):
+                sink.write(event)
+            sink.close()
+    if failed := [each for each in ended if each.code]:
         first = failed[0]
-        raise ThinwireError(f"rank {first.rank} on host {first.host} ended with {first.code}:\n{first.output}")
+        raise RankEnded(f"rank {first.rank} on host {first.host} ended with status {first.code}:\n{first.output}")
+
+
+def _changes(net: lab.Network, began: float, over: float) -> Iterator[Wired]:
+    """What the network's schedule has done to all hosts between two times."""
+    schedule = net.schedule
+    changes = [each for each in schedule.changes if each.options and each.who < 0] if schedule is not None else []
+    start, rate, delay = began, net.path.rate, net.path.delay
+    while changes and start < over:
+        for change in changes:
+            rate, delay = change.options.get("rate", rate), change.options.get("delay", delay) or 0.0
+            if start + change.at < over:
+                yield Wired(time=start + change.at, bandwidth=rate, latency=delay)
+        if schedule is None or schedule.repeat is None:
+            return
+        start += schedule.repeat
 
 
 @contextmanager
