@@ -43,8 +43,8 @@ class ThinwireCallback(Callback):
                 f"write Trainer(strategy='ddp', devices=2) or more devices"
             )
         plan = self._plan
-        for optimizer in trainer.optimizers if plan is not None else []:
-            plan = arrange(optimizer, plan)
+        for optimizer in trainer.optimizers:
+            plan = arrange(optimizer, plan) if plan is not None else None
         self.sync = attach(model, plan)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
