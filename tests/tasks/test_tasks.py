@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from thinwire.errors import PlanError
-from thinwire.tasks import TASKS, found, task
+from thinwire.tasks import TASKS, found, make_task
 from thinwire.tasks.fashion import read_idx
 from thinwire.tasks.movielens import MovieLens
 from thinwire.tasks.task import DataError, Task
@@ -48,7 +48,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("name", TASKS)
 def test_the_same_seed_is_the_same_training(name: str, data: Path) -> None:
     assert set(SMALL) == set(TASKS)
-    made: Task = task(name, **SMALL[name])
+    made: Task = make_task(name, **SMALL[name])
     weights = []
     for _ in range(2):
         torch.manual_seed(1)
@@ -71,7 +71,7 @@ def test_the_same_seed_is_the_same_training(name: str, data: Path) -> None:
 
 def test_clothes_and_ratings_are_learned(data: Path) -> None:
     for name, steps in (("fashion", 60), ("movielens", 60)):
-        made = task(name, **SMALL[name])
+        made = make_task(name, **SMALL[name])
         torch.manual_seed(0)
         model = made.model(rows=False)
         optimizer = made.optimizer(model, made.rate)
@@ -111,7 +111,7 @@ def test_missing_data_are_said_to_be_missing(
     monkeypatch.setattr("thinwire.tasks.fashion._PLACES", ())
     monkeypatch.setattr("thinwire.tasks.movielens.find_spec", lambda name: None)
     with pytest.raises(DataError, match=how) as caught:
-        task(name).batch((0, 0, 0))
+        make_task(name).batch((0, 0, 0))
     assert found.VARIABLE in str(caught.value)
     assert str(tmp_path) in str(caught.value)
 
@@ -128,13 +128,13 @@ def test_a_broken_file_is_said_to_be_broken(text: bytes, tmp_path: Path) -> None
 
 def test_a_task_that_does_not_exist_is_refused() -> None:
     with pytest.raises(PlanError, match="known: bytes, fashion"):
-        task("letters")
+        make_task("letters")
     with pytest.raises(PlanError, match="does not take these options"):
-        task("bytes", colour="red")
+        make_task("bytes", colour="red")
 
 
 def test_the_wide_models_are_as_wide_as_they_say() -> None:
     with torch.device("meta"):
-        sizes = [sum(p.numel() for p in task(name).model(rows=False).parameters()) for name in ("wide", "wider")]
+        sizes = [sum(p.numel() for p in make_task(name).model(rows=False).parameters()) for name in ("wide", "wider")]
     assert sizes[0] == pytest.approx(25.6e6, rel=0.03)
     assert sizes[1] == pytest.approx(124e6, rel=0.03)

@@ -130,13 +130,13 @@ def _check(asked: Options) -> None:
 
 def _job(name: str, asked: Options) -> "Race":
     from thinwire.cli._launch import LOOPBACK
-    from thinwire.tasks import task
+    from thinwire.tasks import make_task
     from thinwire.tasks.methods import methods
     from thinwire.tasks.side_by_side import JOB, Race
 
     if asked.resume:
         return replace(Race.load(asked.out), resume=True)
-    steps = asked.steps or task(name).steps
+    steps = asked.steps or make_task(name).steps
     folder = asked.out or str(Path("runs", f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"))
     if Path(folder, JOB).exists() and os.environ.get("RANK", "0") == "0":
         raise PlanError(f"there is a run in {folder} already; write --resume to go on with it, or name another folder")

@@ -5,12 +5,14 @@ from collections.abc import Callable, Sequence
 from html import escape
 from itertools import pairwise
 
-from thinwire.report.chart import Chart, Line
+from thinwire.report.chart import Bar, Chart, Line
 
 WIDTH, HEIGHT = 720, 340
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 14, 48
 _ROW = 34
 _NAMES = 230  # width of the names beside bars
+_LETTER = 6.4  # width of a letter, about
+_LONG = 60
 Scale = Callable[[float], float]
 
 
@@ -48,7 +50,7 @@ def powers(low: float, high: float) -> list[float]:
         high: The most.
     """
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    factors = (1,) if last - first > 3 else (1, 2, 5)
+    factors = (1,) if high / low > 1e3 else (1, 2, 5)
     found = [factor * 10.0**power for power in range(first, last + 1) for factor in factors]
     return [tick for tick in found if low * 0.999 <= tick <= high * 1.001]
 
@@ -131,10 +133,10 @@ def _curve(line: Line, x: Scale, y: Scale) -> str:
 
 def _bars(chart: Chart) -> str:
     height = _TOP + _ROW * len(chart.bars) + _BOTTOM
-    longest = max((bar.total for bar in chart.bars), default=1.0) or 1.0
-    x = _scale((0.0, longest * 1.25), (_NAMES, WIDTH - _RIGHT), log=False)
+    end = _room(chart.bars)
+    x = _scale((0.0, end), (_NAMES, WIDTH - _RIGHT), log=False)
     parts = []
-    for tick in ticks(0.0, longest * 1.25):
+    for tick in ticks(0.0, end):
         parts.append(f'<line class="grid" x1="{x(tick):.1f}" x2="{x(tick):.1f}" y1="{_TOP}" y2="{height - _BOTTOM}"/>')
         parts.append(_text(x(tick), height - _BOTTOM + 18, short(tick), "middle"))
     parts.append(_text((_NAMES + WIDTH - _RIGHT) / 2, height - 8, chart.x_label, "middle"))
@@ -150,6 +152,13 @@ def _bars(chart: Chart) -> str:
             )
         parts.append(_text(x(done) + 6, top + _ROW / 2 + 4, bar.note, "start"))
     return _frame(chart, height, parts)
+
+
+def _room(bars: Sequence[Bar]) -> float:
+    """How far the axis goes, so that the note behind each bar has room."""
+    wide = WIDTH - _RIGHT - _NAMES
+    room = [bar.total / (1 - (10 + _LETTER * min(len(bar.note), _LONG)) / wide) for bar in bars]
+    return max(room, default=1.0) or 1.0
 
 
 def _frame(chart: Chart, height: int, parts: Sequence[str]) -> str:

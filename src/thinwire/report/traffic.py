@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from thinwire.report.chart import Bar, Chart, Line, Mark
 from thinwire.report.read import FLOOR, Method, Story
+from thinwire.report.svg import short
 
 _STAGES = {"ledger": 1, "select": 2, "encode": 3, "agree": 4, "exchange": 5, "decode": 6, "mean": 6, "vote": 4}
 _COMPUTE, _UNDIVIDED = 0, 7
@@ -55,7 +56,7 @@ def _step_bar(method: Method) -> Bar:
     mean = statistics.fmean(step.seconds for step in steps)
     names = dict.fromkeys(name for step in steps for name in step.stages)
     stages = {name: statistics.fmean(step.stages.get(name, 0.0) for step in steps) for name in names}
-    note = f"{1e3 * mean:.3g} ms"
+    note = f"{short(1e3 * mean)} ms"
     if not stages:
         kind = "forward, backward, update" if method.is_floor else "undivided"
         return Bar(name=method.name, parts=[(kind, 1e3 * mean, _COMPUTE if method.is_floor else _UNDIVIDED)], note=note)

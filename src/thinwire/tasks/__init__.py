@@ -21,7 +21,7 @@ TASKS: dict[str, tuple[str, str]] = {
 """By name: the module and the class."""
 
 
-def task(name: str, **options: Any) -> "Task":
+def make_task(name: str, **options: Any) -> "Task":
     """A task by its name.
 
     Args:

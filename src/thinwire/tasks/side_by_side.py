@@ -18,7 +18,7 @@ import torch
 from thinwire.errors import StateError
 from thinwire.observe.events import Began, Ended
 from thinwire.observe.sinks import Jsonl, Several, Sink
-from thinwire.tasks import task as task_named
+from thinwire.tasks import make_task
 from thinwire.tasks.checkpoints import Checkpoints, Place
 from thinwire.tasks.meeting import Meeting
 from thinwire.tasks.methods import Method, methods
@@ -112,7 +112,7 @@ def race(rank: int, world: int, job: Race) -> list[Finish]:
 class _Race:
     def __init__(self, rank: int, world: int, job: Race) -> None:
         self.rank, self.world, self.job = rank, world, job
-        self.task: Task = task_named(job.task, **job.options)
+        self.task: Task = make_task(job.task, **job.options)
         self.meeting = Meeting(rank, world)
         self.checkpoints = Checkpoints(job.folder, rank) if job.folder else None
         self.sink = _sinks(job) if rank == 0 else Several([])
