@@ -64,7 +64,7 @@ class MovieLens(Task):
         Args:
             rows: Gradients of the tables come as rows.
         """
-        torch.sparse.check_sparse_tensor_invariants.disable()  # as it is anyway; now torch does not warn of it
+        torch.sparse.check_sparse_tensor_invariants.disable()  # type: ignore[no-untyped-call] # the warning
         return _Network(self.rows, self.width, sparse=rows)
 
     def batch(self, turn: tuple[int, int, int]) -> tuple[Tensor, ...]:
