@@ -11,7 +11,7 @@ import pytest
 
 from thinwire.cli import main
 from thinwire.cli._shown import Standings, duration, size, wire_words
-from thinwire.observe.events import Began, Ended, Stepped, Wired, events_in
+from thinwire.observe.records import Began, Ended, Stepped, Wired, events_in
 
 RUN = "import signal, sys; from thinwire.cli import main; signal.signal(signal.SIGINT, signal.default_int_handler); "
 RUN += "sys.exit(main(sys.argv[1:]))"

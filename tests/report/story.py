@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from thinwire.observe.events import Began, Ended, Event, Examined, Owing, Planned, Stepped, Wired
+from thinwire.observe.records import Began, Ended, Event, Examined, Owing, Planned, Stepped, Wired
 from thinwire.observe.sinks import Jsonl
 
 STEPS, SEEDS = 60, (0, 1, 2)

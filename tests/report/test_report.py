@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.report.story import STEPS, TOP, course, whole, written
-from thinwire.observe.events import Began, Ended, Event, Examined, Owing, Stepped, Wired
+from thinwire.observe.records import Began, Ended, Event, Examined, Owing, Stepped, Wired
 from thinwire.report import page, quality, traffic
 from thinwire.report.chart import Chart
 from thinwire.report.read import ReportError, read

@@ -11,7 +11,7 @@ import torch
 from tests.conftest import PoolFactory
 from thinwire.errors import StateError
 from thinwire.lab.ranks import RankFailed
-from thinwire.observe.events import Began, Ended, Event, Examined, Stepped, events_in
+from thinwire.observe.records import Began, Ended, Event, Examined, Stepped, events_in
 from thinwire.tasks.byte_lm import Shape
 from thinwire.tasks.checkpoints import Checkpoints
 from thinwire.tasks.methods import methods

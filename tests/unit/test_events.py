@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import torch
 
-from thinwire.observe.events import (
+from thinwire.observe.recorder import Recorder
+from thinwire.observe.records import (
     FIRST_EXPONENT,
     Began,
     Ended,
@@ -26,7 +27,6 @@ from thinwire.observe.events import (
     from_line,
     to_line,
 )
-from thinwire.observe.recorder import Recorder
 from thinwire.observe.sinks import Jsonl, Several
 from thinwire.observe.stats import Stats, Total
 from thinwire.types import Observation

@@ -13,7 +13,7 @@ from types import FrameType
 
 from thinwire import lab
 from thinwire.errors import ThinwireError
-from thinwire.observe.events import Wired
+from thinwire.observe.records import Wired
 from thinwire.observe.sinks import Jsonl
 from thinwire.tasks.runner import Finish
 from thinwire.tasks.side_by_side import EVENTS, STOP, Race, race

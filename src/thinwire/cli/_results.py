@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from thinwire.cli._shown import size
-from thinwire.observe.events import Began, Ended, Event
+from thinwire.observe.records import Began, Ended, Event
 
 LINK = 100e6  # bits per second of the link in the arithmetic
 

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from thinwire.observe.events import Began, Event, Planned, Stepped, Tail, Wired
+from thinwire.observe.records import Began, Event, Planned, Stepped, Tail, Wired
 
 _SMOOTHING = 0.95
 _LOOK_EVERY = 0.2  # seconds
@@ -59,7 +59,8 @@ class Standings:
         if self.began is None or not self.steps:
             return 0
         turn = self.began.seeds.index(self.seed) if self.seed in self.began.seeds else 0
-        return turn * self.began.steps + max(each.step for each in self.steps.values()) + 1
+        own = {name: each.step + 1 for name, each in self.steps.items() if each.seed == self.seed}
+        return turn * self.began.steps + min(own.get(name, 0) for name in self.began.methods)
 
     @property
     def total(self) -> int:

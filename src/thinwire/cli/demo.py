@@ -92,7 +92,7 @@ def _train(folder: Path, ranks: int, how: tuple[str, int, float, int]) -> None:
 
 def _conclude(folder: Path, steps: int) -> int:
     from thinwire.cli.report import write
-    from thinwire.observe.events import Began, events_in
+    from thinwire.observe.records import Began, events_in
     from thinwire.tasks.side_by_side import EVENTS
 
     events = list(events_in((folder / EVENTS).read_text().splitlines()))

@@ -85,7 +85,7 @@ def conclude(folder: str, *, report: bool) -> int:
     Returns:
         The exit status.
     """
-    from thinwire.observe.events import Began, Ended, events_in
+    from thinwire.observe.records import Began, Ended, events_in
 
     path = Path(folder, "events.jsonl")
     events = list(events_in(path.read_text(errors="replace").splitlines()))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from thinwire.observe.events import Event, Examined, Owing, Stepped
+from thinwire.observe.records import Event, Examined, Owing, Stepped
 
 _FIGURES = {
     "step": "Steps done",

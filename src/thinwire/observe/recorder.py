@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from thinwire.observe.events import FIRST_EXPONENT, Examined, Owing, Planned, Stepped
+from thinwire.observe.records import FIRST_EXPONENT, Examined, Owing, Planned, Stepped
 from thinwire.observe.sinks import Sink
 from thinwire.observe.stats import Stats
 

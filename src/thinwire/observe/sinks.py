@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from thinwire.observe.events import Event, to_line
+from thinwire.observe.records import Event, to_line
 
 _log = logging.getLogger("thinwire")
 

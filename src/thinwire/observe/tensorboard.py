@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from thinwire.observe.events import Event, Examined, Owing, Planned, Stepped
+from thinwire.observe.records import Event, Examined, Owing, Planned, Stepped
 
 
 class TensorBoard:

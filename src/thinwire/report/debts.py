@@ -1,6 +1,6 @@
 """Charts of what is owed: how much, for how long, and by which layers."""
 
-from thinwire.observe.events import FIRST_EXPONENT, Owing
+from thinwire.observe.records import FIRST_EXPONENT, Owing
 from thinwire.report.chart import Bar, Chart, Line
 from thinwire.report.read import Method, Story, band
 

@@ -3,7 +3,7 @@
 import statistics
 from collections.abc import Callable, Sequence
 
-from thinwire.observe.events import Stepped
+from thinwire.observe.records import Stepped
 from thinwire.report.chart import Bar, Chart, Line
 from thinwire.report.read import Course, Method, Story, band
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from thinwire.errors import ThinwireError
-from thinwire.observe.events import (
+from thinwire.observe.records import (
     Began,
     Ended,
     Event,

@@ -16,7 +16,7 @@ from typing import Any, Self
 import torch
 
 from thinwire.errors import StateError
-from thinwire.observe.events import Began, Ended
+from thinwire.observe.records import Began, Ended
 from thinwire.observe.sinks import Jsonl, Several, Sink
 from thinwire.tasks import make_task
 from thinwire.tasks.checkpoints import Checkpoints, Place
