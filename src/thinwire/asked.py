@@ -6,6 +6,7 @@ import torch
 from torch.nn.parallel import DistributedDataParallel
 
 from thinwire import recipes
+from thinwire.control.controller import Controller
 from thinwire.errors import AttachError, PlanError
 from thinwire.plans import Plan
 
@@ -22,17 +23,17 @@ class LossScale(Protocol):
         """The factor that this step's loss was multiplied with."""
 
 
-def plan_or_default(plan: Plan | None) -> Plan:
-    """The plan, or the default where none was given.
+def plan_or_default(plan: Plan | Controller | None) -> Plan | Controller:
+    """The plan, or what chooses one; the default where none was given.
 
     Raises:
-        PlanError: It is no plan.
+        PlanError: It is neither.
     """
     if plan is None:
-        return recipes.default()
-    if not isinstance(plan, Plan):
+        return recipes.adaptive()
+    if not isinstance(plan, Plan | Controller):
         raise PlanError(
-            f"{plan!r} is no plan; write thinwire.recipes.ar_topk(density=0.01), or "
+            f"{plan!r} is no plan; write thinwire.recipes.adaptive(), thinwire.recipes.ar_topk(density=0.01), or "
             f"thinwire.Plan(selector=thinwire.TopK(density=0.01))"
         )
     return plan

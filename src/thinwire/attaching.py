@@ -4,6 +4,7 @@ import torch
 from torch.nn.parallel import DistributedDataParallel
 
 from thinwire.asked import DEFAULT_PATIENCE, LossScale
+from thinwire.control.controller import Controller
 from thinwire.errors import AttachError
 from thinwire.plans import Plan
 from thinwire.sync import SyncState
@@ -30,7 +31,7 @@ def hook(state: SyncState, bucket: GradBucket) -> torch.futures.Future[torch.Ten
 
 def attach(
     model: DistributedDataParallel,
-    plan: Plan | None = None,
+    plan: Plan | Controller | None = None,
     *,
     scaler: LossScale | None = None,
     patience: float = DEFAULT_PATIENCE,
@@ -40,7 +41,8 @@ def attach(
     Args:
         model: The model, wrapped in DistributedDataParallel.
         plan: What to send and how, for example ``thinwire.recipes.ar_topk(density=0.01)``; the same on every rank.
-            None takes the best default known so far.
+            A controller, such as ``thinwire.recipes.adaptive()``, chooses by itself, anew in each step; None does the
+            same with default options.
         scaler: The GradScaler in use, if any, so that debts follow the loss scale.
         patience: Seconds to wait for a slow rank before giving up on it.
 

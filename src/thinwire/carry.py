@@ -5,6 +5,7 @@ Everything behind it is done by all ranks alike.
 """
 
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -37,6 +38,8 @@ class Cargo:
     loss_scale: float = 1.0
     hold_silent: bool = False
     """Parameters whose gradient here is all zeros send nothing and keep their debts."""
+    look: Callable[[Tensor, Debt | None], None] | None = None
+    """Looks at the gradient, and at what is owed with it, before anything is taken out."""
 
     def record(self, plan: Plan, what: What = What.GROUP) -> Record:
         """What the roll call must hear about it from every rank alike."""
@@ -134,6 +137,8 @@ def _prepare(cargo: Cargo, plan: Plan, ledger: Ledger, watch: Stopwatch) -> _Off
                 # Messages hold finite numbers only. (An all-reduce of everything carries NaN as plain DDP does.)
                 offer.gradient = flatten(cargo.gradient)
                 offer.finite = is_finite(offer.gradient)
+        if cargo.look is not None:
+            cargo.look(offer.gradient, offer.debt)
         with watch("select"):
             offer.room = _room(offer, cargo, ledger)
             if offer.debt is None:

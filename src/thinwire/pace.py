@@ -1,6 +1,7 @@
 """How long an exchange may take: from its bytes and rounds, and from how fast earlier ones were."""
 
 from collections import deque
+from collections.abc import Callable
 
 _SMALL = 4096
 """Below so many bytes an exchange says more about latency than about bandwidth."""
@@ -27,12 +28,15 @@ class Pace:
         """
         self.floor = floor
         self.patience = patience
+        self.listener: Callable[[int, int, float, bool], None] | None = None
         self._speeds: deque[float] = deque(maxlen=memory)
         self._rounds: deque[float] = deque(maxlen=memory)
 
-    def observe(self, bytes_sent: int, rounds: int, seconds: float) -> None:
-        """Remember one exchange that ended well."""
-        if seconds <= 0 or rounds <= 0:
+    def observe(self, bytes_sent: int, rounds: int, seconds: float, *, patient: bool = False) -> None:
+        """Remember one exchange that ended well; of a patient one, which waits for late ranks, only tell listeners."""
+        if self.listener is not None:
+            self.listener(bytes_sent, rounds, seconds, patient)
+        if patient or seconds <= 0 or rounds <= 0:
             return
         if bytes_sent > _SMALL:
             self._speeds.append(bytes_sent / seconds)

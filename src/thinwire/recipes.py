@@ -1,6 +1,7 @@
 """Plans with names: published systems, and what is best known to us.
 
-Every recipe is a function of a few options that returns a `thinwire.Plan`. ``recipes.RECIPES`` is the table.
+Every recipe is a function of a few options that returns a `thinwire.Plan`, or what chooses one. ``recipes.RECIPES`` is
+the table.
 """
 
 from collections.abc import Callable
@@ -8,6 +9,8 @@ from typing import Any
 
 from thinwire.agreements import Leader, Own
 from thinwire.codecs import Delta, Dense
+from thinwire.control.controller import Controller
+from thinwire.control.policies import MostProgress, Policy
 from thinwire.errors import PlanError
 from thinwire.exchanges import AllGather, AllReduce
 from thinwire.plans import Feedback, Plan
@@ -54,7 +57,20 @@ def ar_topk(density: float = 0.01, *, momentum: float = 0.0) -> Plan:
     )
 
 
-RECIPES: dict[str, Callable[..., Plan]] = {
+def adaptive(policy: Policy | None = None, *, momentum: float = 0.0, warm_up: int = 0) -> Controller:
+    """No one plan, but the best for the wire and the gradients as they are: measured, and chosen anew in each step.
+
+    Args:
+        policy: What is best; None for the most progress per second. `thinwire.control.policies` has others.
+        momentum: Momentum correction, as in `topk_allgather`, whatever plan is chosen.
+        warm_up: Steps at the beginning in which more is sent, less and less of it.
+    """
+    chosen = MostProgress() if policy is None else policy
+    return Controller(policy=chosen, feedback=Feedback(momentum=momentum), warm_up=warm_up)
+
+
+RECIPES: dict[str, Callable[..., Plan | Controller]] = {
+    "adaptive": adaptive,
     "dense": dense,
     "topk_allgather": topk_allgather,
     "ar_topk": ar_topk,
@@ -62,7 +78,7 @@ RECIPES: dict[str, Callable[..., Plan]] = {
 """All recipes by name."""
 
 
-def named(name: str, **options: Any) -> Plan:
+def named(name: str, **options: Any) -> Plan | Controller:
     """A recipe by its name, for configuration files and command lines.
 
     Args:
@@ -70,7 +86,7 @@ def named(name: str, **options: Any) -> Plan:
         **options: The recipe's options.
 
     Returns:
-        The plan.
+        The plan, or the controller.
 
     Raises:
         PlanError: There is no recipe of that name (the message lists those there are), or it has no such option.
@@ -84,7 +100,7 @@ def named(name: str, **options: Any) -> Plan:
 
 
 def default() -> Plan:
-    """What `thinwire.attach` uses when it is given no plan: ten percent of each rank's own coordinates.
+    """What `thinwire.synchronize` uses when it is given no plan: ten percent of each rank's own coordinates.
 
     Cautious on purpose: nothing here knows the optimizer, and under AdamW thin top-k loses quality (``thinwire demo
     --density 0.1`` beside ``--density 0.01`` shows it).

@@ -136,6 +136,8 @@ class Roll:
     """The records of all ranks, in rank order, found to agree."""
 
     records: Sequence[Record]
+    asides: Sequence[bytes] = ()
+    """What each rank said beside its record."""
 
     @property
     def letters(self) -> list[int]:
@@ -182,17 +184,23 @@ def in_step(wire: Wire, calls: int) -> Iterator[None]:
         raise PeerFailedError(f"{wire.broken}. Nothing was changed.", ranks=(wire.rank,)) from error
 
 
-def call_roll(wire: Wire, record: Record, plan: Plan) -> Roll:
+def call_roll(wire: Wire, record: Record, plan: Plan, aside: bytes = b"") -> Roll:
     """Swap records with all ranks.
+
+    Args:
+        wire: The ranks.
+        record: This rank's.
+        plan: Its plan, for the error if plans differ.
+        aside: Said beside the record; as long on every rank.
 
     Raises:
         PeerFailedError: Some rank cannot go on. The same error on every rank.
         DisagreementError: The ranks are about to do different things. The same error on every rank.
     """
-    notes = wire.swap(record.pack())
+    notes = wire.swap(record.pack() + aside)
     with in_step(wire, 1):
         # Ranks that can read all records go on to the exchange: who cannot must not let them wait there.
-        records = [_unpack(note, place) for place, note in enumerate(notes)]
+        records = [_unpack(note[: len(note) - len(aside)], place) for place, note in enumerate(notes)]
     if odd_versions := _odd_ranks([r.version for r in records]):
         raise _disagreement(wire, records, {"version": odd_versions}, plan)
     failed = [r for r in records if r.failure]
@@ -209,7 +217,7 @@ def call_roll(wire: Wire, record: Record, plan: Plan) -> Roll:
         odd["rank"] = strangers
     if odd:
         raise _disagreement(wire, records, odd, plan)
-    return Roll(records)
+    return Roll(records, [note[len(note) - len(aside) :] for note in notes])
 
 
 def _unpack(note: bytes, place: int) -> Record:

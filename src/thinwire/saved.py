@@ -13,6 +13,7 @@ from thinwire.plans import Plan
 from thinwire.units import accumulation_dtype, is_finite
 
 FORMAT = 1
+_MIND = ("controller", "mind")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +28,8 @@ class Saved:
     groups: Sequence[tuple[str, ...]]
     owed: dict[str, Tensor]
     velocity: dict[str, Tensor]
+    mind: tuple[str, str] = ("", "")
+    """The controller and its state as text; empty where the plan was given."""
 
 
 def pack(saved: Saved) -> dict[str, Any]:
@@ -38,6 +41,7 @@ def pack(saved: Saved) -> dict[str, Any]:
         "steps": saved.steps,
         "scale": saved.scale,
         "plan": _text(saved.plan.text),
+        **{key: _text(text) for key, text in zip(_MIND, saved.mind, strict=True) if text},
         "groups": _text(json.dumps([list(names) for names in saved.groups])),
         "owed": dict(saved.owed),
         "velocity": dict(saved.velocity),
@@ -79,6 +83,7 @@ def unpack(state: Mapping[str, Any], *, rank: int, world: int, parameters: Mappi
             scale=_number(state["scale"]), plan=Plan.build(_read_json(state["plan"])),
             groups=_read_groups(_read_json(state["groups"])),
             owed=_read_tensors(state["owed"]), velocity=_read_tensors(state["velocity"]),
+            mind=(_read_text(state, "controller"), _read_text(state, "mind")),
         )  # fmt: skip
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise StateError(f"the saved state is damaged: {type(error).__name__}: {error}. Nothing was loaded.") from error
@@ -106,11 +111,21 @@ def _number(value: object) -> float:
     return float(value)  # type: ignore[arg-type]
 
 
+def _read_text(state: Mapping[str, Any], key: str) -> str:
+    """A text that need not be there."""
+    return bytes(_bytes(state[key])).decode() if key in state else ""
+
+
 def _read_json(text: object) -> Any:
     """The data in a tensor of bytes."""
+    return json.loads(bytes(_bytes(text)))
+
+
+def _bytes(text: object) -> list[int]:
     if not isinstance(text, Tensor) or not _is_plain(text, torch.uint8):
         raise TypeError("a text that is no tensor of bytes")
-    return json.loads(bytes(text.tolist()))
+    numbers: list[int] = text.tolist()
+    return numbers
 
 
 def _read_tensors(data: object) -> dict[str, Tensor]:

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 from thinwire.carry import Cargo, Carried, carry
+from thinwire.control.notes import Note
+from thinwire.control.pilot import Pilot
 from thinwire.errors import DisagreementError, PeerFailedError, SyncError
 from thinwire.layout import Group
 from thinwire.ledger import Ledger, Page
@@ -30,6 +32,8 @@ class Step:
     wire: Wire
     counter: Counter
     generation: int
+    pilot: Pilot | None = None
+    """Looks, tells and hears in this step; None between two steps."""
     failure: Exception | None = None
     """Why this step failed."""
     complete: bool = False
@@ -82,6 +86,7 @@ class Step:
                 turn=self.turn(),
                 loss_scale=self.ledger.scale,
                 hold_silent=hold_silent,
+                look=None if self.pilot is None else self.pilot.look,
             )
             mean = self.rows(cargo) if buffer.is_sparse else self.group(cargo)
             self.groups += 1
@@ -132,22 +137,25 @@ class Step:
     def vote(self) -> None:
         """The last word of a step: a rank that failed behind a roll call says so now, before anybody steps on."""
         before = self.wire.traffic
+        note = Note().pack() if self.pilot is None else self.pilot.note(self.counter.stats("", 0))
 
         def attempt() -> None:
-            call_roll(self.wire, self._record(), self.plan)
+            roll = call_roll(self.wire, self._record(), self.plan, note)
+            if self.pilot is not None:
+                self.pilot.hear(roll.asides)
 
-        self._attempt(attempt)
+        self._attempt(attempt, note)
         self.counter.ended(failed=self.failure is not None, overflow=self.overflow)
         after = self.wire.traffic
         self.counter.add_traffic(after.bytes_sent - before.bytes_sent, after.rounds - before.rounds)
 
-    def _attempt(self, exchange: Callable[[], T]) -> T | None:
-        """Do it, or, if this rank has failed earlier, tell the others instead."""
+    def _attempt(self, exchange: Callable[[], T], aside: bytes = b"") -> T | None:
+        """Do it, or, if this rank has failed earlier, tell the others instead (with as long an ``aside``)."""
         if self.over:
             return None
         try:
             if self.failure is not None:
-                self._confess(self.failure)
+                self._confess(self.failure, aside)
             return exchange()
         except (PeerFailedError, DisagreementError) as error:
             self.failure, self.over = error, True
@@ -156,10 +164,10 @@ class Step:
             self.failure, self.over = error, bool(self.wire.broken)
         return None
 
-    def _confess(self, failure: Exception) -> None:
+    def _confess(self, failure: Exception, aside: bytes) -> None:
         """Take part in the others' roll call, to say that this rank cannot go on. Always raises, on all ranks."""
         try:
-            call_roll(self.wire, self._record(describe(failure)), self.plan)
+            call_roll(self.wire, self._record(describe(failure)), self.plan, aside)
         except PeerFailedError as error:
             raise error from failure
 

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from thinwire.asked import DEFAULT_PATIENCE, LossScale, check_model, check_patience, plan_or_default
+from thinwire.control.controller import Controller
+from thinwire.control.pilot import Pilot
 from thinwire.courier import Courier
 from thinwire.errors import AttachError, SyncError
 from thinwire.flush import deliver, mean_debts
@@ -18,6 +19,7 @@ from thinwire.layout import Group, Layout, Span, layout_of, split
 from thinwire.ledger import Ledger
 from thinwire.membership import Membership
 from thinwire.observe.stats import Counter, Stats
+from thinwire.plain import plain_mean, value_or_error
 from thinwire.plans import Plan
 from thinwire.saved import Saved, pack, unpack
 from thinwire.step import Step
@@ -39,23 +41,12 @@ class SyncState:
     def __init__(
         self,
         model: DistributedDataParallel,
-        plan: Plan | None = None,
+        plan: Plan | Controller | None = None,
         *,
         scaler: LossScale | None = None,
         patience: float = DEFAULT_PATIENCE,
     ) -> None:
-        """Prepare to synchronise a model.
-
-        Args:
-            model: The model, wrapped in DistributedDataParallel.
-            plan: What to send and how; None for the best default known so far.
-            scaler: The GradScaler in use, if any. Debts are then rescaled when the loss scale changes.
-            patience: Seconds to wait for a slow rank before giving up on it.
-
-        Raises:
-            AttachError: The model is not a DDP model, or has parameters of an unsupported type.
-            PlanError: The plan is no plan.
-        """
+        """Prepare to synchronise a model. The arguments, and what is raised, are those of `thinwire.attach`."""
         self._membership: Membership
         self._counter: Counter
         check_model(model)
@@ -91,11 +82,12 @@ class SyncState:
         """
         buffer = bucket.buffer()
         if not self._attached:
-            return _plain_mean(buffer, self._ranks)
+            return plain_mean(buffer, self._ranks)
         if bucket.index() == 0 or self._step is None:
             self._begin()
         step = self._step
         assert step is not None
+        self._pilot.bucket()
         devices: list[int | str | torch.device] | None = [buffer.device] if buffer.is_cuda else None
         future: torch.futures.Future[Tensor] = torch.futures.Future(devices=devices)
         if buffer.is_cuda:
@@ -117,7 +109,7 @@ class SyncState:
         self._courier.submit(job)
         if not backward:
             # Inside `join`, only the future itself can carry an error.
-            return future.then(lambda done: _value_or_error(step, done))
+            return future.then(lambda done: value_or_error(step, done))
         if last:
             # Callbacks run in the order they are queued, and DDP queues its own right behind its last bucket. So ours
             # comes before DDP takes over the results, and what that one queues comes when DDP is done: an error
@@ -131,6 +123,8 @@ class SyncState:
         self._cut = False
         self._ledger.rooms.sweep()
         self._step = self._new_step()
+        self._step.pilot = self._pilot
+        self._pilot.begin()
         try:
             if self._scaler is not None:
                 self._ledger.rescale(float(self._scaler.get_scale()))
@@ -139,7 +133,7 @@ class SyncState:
 
     def _new_step(self) -> Step:
         return Step(
-            plan=self._plan,
+            plan=self._pilot.plan,
             ledger=self._ledger,
             wire=self._membership.wire,
             counter=self._counter,
@@ -147,7 +141,9 @@ class SyncState:
         )
 
     def _before_ddp_finishes(self) -> None:
+        self._pilot.backward_ended()
         self._courier.wait()
+        self._pilot.step_ended()
         if self._step is not None:
             self._step.spoil()
         at_end_of_backward(self._after_ddp_finished)
@@ -181,25 +177,37 @@ class SyncState:
 
     @property
     def plan(self) -> Plan:
-        """The plan of the next step."""
-        return self._plan
+        """The plan of the next step, as far as that is decided."""
+        return self._pilot.plan
+
+    def explain(self) -> str:
+        """Why this plan: what was second, by how much, and what the wire is like."""
+        return self._pilot.explain()
+
+    def told_loss(self, loss: float) -> None:
+        """Tell the controller the loss of this step, on any ranks: where it jumps, more of the gradient is sent."""
+        self._pilot.loss = float(loss)
 
     def stats(self) -> Stats:
         """What was sent, how long each stage took, how much of the gradient's energy went through. Changes nothing."""
         step = self._step
         unsettled = step is not None and step.complete and step.failure is None
-        return self._counter.stats(str(self._plan), self._ledger.steps + unsettled)
+        return self._counter.stats(str(self._pilot.plan), self._ledger.steps + unsettled)
 
-    def switch(self, plan: Plan) -> None:
+    def switch(self, plan: Plan | Controller) -> None:
         """Change the plan from the next step on. Debts stay. Call it with the same plan on every rank.
 
         Args:
-            plan: Any plan; `recipes.dense()` is one too.
+            plan: Any plan; `recipes.dense()` is one too. `recipes.adaptive()` lets a controller choose.
 
         Raises:
             PlanError: This is no plan.
         """
-        self._plan = plan_or_default(plan)
+        self._steer(Pilot(plan_or_default(plan)))
+
+    def _steer(self, pilot: Pilot) -> None:
+        self._pilot = pilot
+        pilot.listen(self._membership.wire.pace)
 
     def skip_step(self) -> None:
         """The optimizer does not use the last step's gradients: put every debt back to what it was. On every rank.
@@ -257,7 +265,8 @@ class SyncState:
             world=self._membership.wire.world,
             steps=self._ledger.steps,
             scale=self._ledger.scale,
-            plan=self._plan,
+            plan=self._pilot.plan,
+            mind=self._pilot.save(),
             groups=self._groups or self._remembered,
             owed={name: logical(debt, parameters[name]) for name, debt in self._ledger.owed().items()},
             velocity={name: logical(each, parameters[name]) for name, each in self._ledger.velocities().items()},
@@ -276,8 +285,9 @@ class SyncState:
         wire = self._membership.wire
         parameters = self._parameters()
         saved = unpack(state, rank=wire.rank, world=wire.world, parameters=parameters)
+        pilot = Pilot.load(saved.plan, *saved.mind)
         self._settle()
-        self._plan = saved.plan
+        self._steer(pilot)
         self._remembered = list(saved.groups)
         self._groups = []
         owed = {name: physical(debt, parameters[name]) for name, debt in saved.owed.items()}
@@ -299,6 +309,7 @@ class SyncState:
             membership.close()
         self._generation += 1
         self._membership = Membership(self._ranks, self._patience, self._generation)
+        self._steer(self._pilot.reset())
 
     def detach(self) -> None:
         """Go back to plain DDP. What is still owed is forgotten: flush first.
@@ -326,7 +337,11 @@ class SyncState:
         return self._attached
 
     def open(
-        self, plan: Plan | None = None, *, scaler: LossScale | None = None, patience: float = DEFAULT_PATIENCE
+        self,
+        plan: Plan | Controller | None = None,
+        *,
+        scaler: LossScale | None = None,
+        patience: float = DEFAULT_PATIENCE,
     ) -> None:
         """Form the group of ranks and start; `attach` calls it. Collective. The arguments are those of `attach`.
 
@@ -335,11 +350,12 @@ class SyncState:
         """
         if self._attached:
             raise AttachError("this model is attached already; to change the plan call sync.switch(plan)")
-        self._plan = plan_or_default(plan)
+        wanted = plan_or_default(plan)
         check_patience(patience)
         self._scaler, self._patience = scaler, patience
         self._generation += 1
         self._membership = Membership(self._ranks, self._patience, self._generation)
+        self._steer(Pilot(wanted))
         self._courier = Courier("thinwire-courier")
         self._counter = Counter()
         self._cut = False
@@ -365,6 +381,7 @@ class SyncState:
         if step is None or not step.complete or step.failure is not None:
             return
         step.commit()
+        self._pilot.turn()
         self._groups = step.names
         if not self._cut:
             self._remembered = []  # DDP has built its final buckets
@@ -379,17 +396,3 @@ class SyncState:
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
         """A copied or saved model comes without its synchroniser, as it comes without its process group."""
         return type(None), ()
-
-
-def _plain_mean(buffer: Tensor, group: dist.ProcessGroup) -> torch.futures.Future[Tensor]:
-    """What DDP does without a hook."""
-    work = dist.all_reduce(buffer.div_(dist.get_world_size(group)), group=group, async_op=True)
-    future: torch.futures.Future[Tensor] = work.get_future().then(lambda done: done.value()[0])
-    return future
-
-
-def _value_or_error(step: Step, done: torch.futures.Future[Tensor]) -> Tensor:
-    error: SyncError | None = step.error()
-    if error is not None:
-        raise error
-    return done.value()

@@ -153,8 +153,7 @@ class GroupWire:
             failure = self._failed(error, began)
             self.leave()
             raise failure from error
-        if not patient:
-            self.pace.observe(cost.bytes_sent, cost.rounds, time.monotonic() - began)
+        self.pace.observe(cost.bytes_sent, cost.rounds, time.monotonic() - began, patient=patient)
 
     def _wait(self, work: dist.Work, deadline: float) -> None:
         """Wait in short slices, looking for bad news in between."""

@@ -46,9 +46,11 @@ LAYERS = (
     "plans",
     "rooms",
     "ledger roll_call saved membership",
+    "control",
     "recipes carry",
     "rows flush",
     "step asked optimizers",
+    "plain",
     "sync standalone",
     "attaching",
     "thinwire",
@@ -56,6 +58,7 @@ LAYERS = (
     "lab",
     "tasks",
     "report",
+    "planning",
     "bench",
     "cli",
 )
@@ -297,7 +300,7 @@ METHODS = {
     *("allreduce_coalesced", "alltoall", "alltoall_base"),
 }
 """Collectives as methods of a process group."""
-MAY_COLLECT = ("thinwire.wire.", "thinwire.sync._plain_mean", "thinwire.cli.doctor.form_group")
+MAY_COLLECT = ("thinwire.wire.", "thinwire.plain.plain_mean", "thinwire.cli.doctor.form_group")
 """The wire; what DDP would do by itself; and a trial in a process of its own."""
 
 

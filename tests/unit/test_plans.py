@@ -75,7 +75,7 @@ def test_every_option_is_in_the_fingerprint():
         (lambda: Plan.build({"selector": {"name": "topk", "density": 0.1}}), "Did you mean 'top-k'"),
         (lambda: Plan.build({"selector": {"name": "top-k", "densty": 0.1}}), "Did you mean 'density'"),
         (lambda: Plan.build({"selecter": {}}), "Did you mean 'selector'"),
-        (lambda: recipes.named("zenn"), "Known: ar_topk, dense, topk_allgather"),
+        (lambda: recipes.named("zenn"), "Known: adaptive, ar_topk, dense, topk_allgather"),
         (lambda: recipes.named("ar_topk", densty=0.1), "does not take"),
     ],
 )

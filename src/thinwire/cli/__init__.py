@@ -13,6 +13,7 @@ _COMMANDS = {
     "demo": "Train a small model twice, dense and compressed, and compare.",
     "train": "Train a real model by several methods side by side.",
     "report": "Make one page of what runs came to.",
+    "plan": "Predict what a training step would take on so many hosts and such a network.",
     "bench": "Measure thinwire on this machine.",
     "lab": "Run programs on emulated hosts with thin links.",
 }

@@ -1,0 +1,137 @@
+"""Law 5: the same observations, the same plan, on every rank; whatever the observations are."""
+
+import math
+import struct
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.control.simulate import Link, World, drive
+from thinwire.control.controller import Controller
+from thinwire.control.menu import FAMILIES, Choice
+from thinwire.control.mind import State
+from thinwire.control.notes import FIGURES, KNOTS, SIZE, Note, together
+from thinwire.control.policies import POLICIES, BestWithin, Paper
+from thinwire.errors import PlanError, StateError
+from thinwire.plans import Feedback, Plan
+
+ODD = [math.nan, math.inf, -math.inf, 0.0, -1.0, 1e18, 1e-18, 1e30, 5e-324, 1.0, 0.01]
+numbers = st.one_of(st.sampled_from(ODD), st.floats(), st.floats(min_value=1e-6, max_value=10.0))
+notes = st.builds(
+    Note,
+    gains=st.one_of(st.just(()), st.lists(st.one_of(numbers, st.floats(0, 1)), min_size=13, max_size=13).map(tuple)),
+    **dict.fromkeys(FIGURES, numbers),
+)
+raw = st.binary(min_size=SIZE, max_size=SIZE)
+said = st.one_of(notes.map(Note.pack), raw)
+SEQUENCES, STEPS, WORLD = 625, 16, 3
+
+
+@settings(max_examples=SEQUENCES, deadline=None)
+@given(st.lists(st.lists(said, min_size=WORLD, max_size=WORLD), min_size=STEPS, max_size=STEPS), st.integers(0, 3))
+def test_ten_thousand_steps_of_anything(steps, which):
+    """625 sequences of 16 steps, each heard by two ranks: 10,000 decisions, and every one of them is a plan."""
+    policy = [None, BestWithin(seconds=0.1), POLICIES["knee"](), Paper()][which]
+    controller = Controller() if policy is None else Controller(policy=policy)
+    here = there = controller.begin()
+    for heard in steps:
+        here, decision = controller.decide(here, together([Note.unpack(each) for each in heard]), (100_000, 5))
+        there = State.read(there.text)  # a rank that has just been resumed
+        there, _ = controller.decide(there, together([Note.unpack(each) for each in heard]), (100_000, 5))
+        assert here == there
+        assert here.fingerprint == there.fingerprint
+        assert here.choice in [
+            Choice(here.choice.family, p) for p in range(len(FAMILIES[here.choice.family].densities))
+        ]
+        assert 0.0 < here.choice.density <= 1.0
+        assert isinstance(controller.plan(here), Plan)
+        for value in (decision.gain, decision.step_seconds, decision.exchange_seconds, decision.lead):
+            assert math.isfinite(value)
+        assert decision.explanation
+
+
+def test_the_order_of_ranks_that_say_the_same_does_not_matter():
+    world = World(link=lambda step: Link.of(1, 100), noise=0.1)
+    said = world.notes(Choice("dense", 0), 3)
+    assert together(said) == together(said[::-1])
+
+
+def test_the_slowest_rank_decides():
+    seen = together([Note(exchange=1.0, round_trip=0.3, compute=2.0), Note(exchange=3.0, round_trip=0.1, compute=1.0)])
+    assert (seen.exchange, seen.round_trip, seen.compute) == (3.0, 0.1, 2.0)
+
+
+def test_a_rank_that_knows_nothing_is_no_harm():
+    known = Note(exchange=1.0, round_trip=0.3, gains=(0.5,) * len(KNOTS), owed=2.0)
+    assert together([Note(), known]) == replace(together([known]), world=2)
+
+
+@given(notes)
+def test_a_note_has_one_size_and_is_read_back(note):
+    data = note.pack()
+    assert len(data) == SIZE
+    again = Note.unpack(data)
+    assert again.pack() == Note.unpack(again.pack()).pack()
+    for name in FIGURES:
+        value, told = getattr(note, name), getattr(again, name)
+        if math.isfinite(value) and 1e-30 < value < 1e14:
+            assert told == struct.unpack("<f", struct.pack("<f", value))[0]
+        else:
+            assert math.isnan(told) or told >= 0.0
+
+
+def test_bytes_of_another_length_say_nothing():
+    assert Note.unpack(b"") == Note() or math.isnan(Note.unpack(b"").exchange)
+    assert math.isnan(Note.unpack(bytes(SIZE + 1)).loss)
+
+
+def test_a_state_is_written_and_read_to_the_bit():
+    world = World(link=lambda step: Link.of(5, 50) if step < 20 else Link.of(5, 10), noise=0.2, outliers=0.1)
+    for state in drive(Controller(), world, 40).states:
+        assert State.read(state.text) == state
+
+
+def test_a_resumed_controller_goes_on_as_if_it_had_never_stopped():
+    world = World(link=lambda step: Link.of(5, 50) if step < 20 else Link.of(5, 10), noise=0.2, outliers=0.1)
+    controller = Controller(feedback=Feedback(momentum=0.9), warm_up=5)
+    whole = drive(controller, world, 40)
+    again, state = Controller.read(controller.text), State.read(whole.states[19].text)
+    for step in range(20, 40):
+        state, decision = again.decide(state, together(world.notes(state.choice, step)), world.sizes)
+        assert state == whole.states[step]
+        assert decision == whole.decisions[step]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_controller_is_written_and_read(policy):
+    options = {"seconds": 0.3} if policy == "best-within" else {}
+    controller = Controller(policy=POLICIES[policy](**options), families=("dense", "leader"), margin=0.2)
+    assert Controller.read(controller.text) == controller
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"policy":{"name":"x"}}', '{"policy":1,"feedback":{}}'])
+def test_what_is_no_controller_is_refused(text):
+    with pytest.raises(PlanError):
+        Controller.read(text)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ('"choice":["own-f32",', '"choice":["own-f99",'),
+        ('"place":', '"place'),
+        ('"step":0', '"step":-1'),
+        ('"step":0', '"step":true'),
+        ('"latency":[]', '"latency":["a"]'),
+        ('"latency":[]', '"latency":[1e999]'),
+        ('"shares":[', '"shares":[0.5,'),
+        ('"choice":["own-f32",', '"choice":["own-f32",9'),
+    ],
+)
+def test_a_damaged_state_is_refused(change):
+    text = Controller().begin().text
+    damaged = text.replace(*change) if change[0] in text else text[:-1]
+    with pytest.raises(StateError, match="damaged"):
+        State.read(damaged)
