@@ -7,12 +7,16 @@ momentum. What scales steps, Adam's second moment, stays.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from torch.optim import Optimizer
 
+from thinwire.control.controller import Controller
 from thinwire.errors import PlanError
 from thinwire.plans import Plan
+
+_Steered = TypeVar("_Steered", bound=Plan | Controller)
 
 
 def first_moment(optimizer: Optimizer) -> float:
@@ -24,23 +28,23 @@ def first_moment(optimizer: Optimizer) -> float:
     return max((value for _, _, value in _memories(optimizer)), default=0.0)
 
 
-def arrange(optimizer: Optimizer, plan: Plan) -> Plan:
+def arrange(optimizer: Optimizer, plan: _Steered) -> _Steered:
     """Have the first moment kept in one place: by the ledger, where the plan compresses.
 
     A plan that sends everything is left alone, and so is the optimizer beside it. Call it before the first step.
 
     Args:
         optimizer: What steps the model. Its beta1, or its momentum, becomes 0 where the ledger takes it over.
-        plan: The plan to attach.
+        plan: The plan to attach, or the controller: then the ledger has the momentum whatever is chosen.
 
     Returns:
-        The plan to attach: with the optimizer's own factor as momentum, if it had none.
+        What to attach: with the optimizer's own factor as momentum, if it had none.
 
     Raises:
         PlanError: The optimizer has stepped already; its first moment would be lost.
     """
     found = first_moment(optimizer)
-    if plan.selector.covers_everything or not found:
+    if not found or (isinstance(plan, Plan) and plan.selector.covers_everything):
         return plan
     if optimizer.state:
         raise PlanError(
@@ -50,10 +54,10 @@ def arrange(optimizer: Optimizer, plan: Plan) -> Plan:
         group[name] = (0.0, *group[name][1:]) if name == "betas" else 0.0
         group["nesterov"] = False
     momentum = plan.feedback.momentum or found
-    return plan.replace(feedback=type(plan.feedback)(momentum=momentum, masking=plan.feedback.masking))
+    return replace(plan, feedback=replace(plan.feedback, momentum=momentum))
 
 
-def advice(optimizer: Optimizer, plan: Plan) -> str:
+def advice(optimizer: Optimizer, plan: Plan | Controller) -> str:
     """What does not fit between an optimizer and a plan, in a sentence; nothing where all is well.
 
     Args:
@@ -61,7 +65,7 @@ def advice(optimizer: Optimizer, plan: Plan) -> str:
         plan: The plan in force.
     """
     found = first_moment(optimizer)
-    if plan.selector.covers_everything or not found:
+    if not found or (isinstance(plan, Plan) and plan.selector.covers_everything):
         return ""
     name = type(optimizer).__name__
     if plan.feedback.momentum:

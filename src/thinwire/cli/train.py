@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from thinwire.tasks.side_by_side import Race
 
 _INTERRUPTED = 130
-_METHODS = "dense,topk_allgather(density=0.05),powersgd,fp16"
+_METHODS = "dense,adaptive,topk_allgather(density=0.05),powersgd,fp16"
 
 
 @Parameter(name="*")

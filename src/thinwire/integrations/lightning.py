@@ -6,6 +6,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from torch.nn.parallel import DistributedDataParallel
 
 from thinwire.attaching import attach
+from thinwire.control.controller import Controller
 from thinwire.errors import AttachError
 from thinwire.optimizers import arrange
 from thinwire.plans import Plan
@@ -25,7 +26,7 @@ class ThinwireCallback(Callback):
         sync: The synchroniser, once training has started.
     """
 
-    def __init__(self, plan: Plan | None = None) -> None:
+    def __init__(self, plan: Plan | Controller | None = None) -> None:
         self._plan = plan
         self.sync: SyncState | None = None
 

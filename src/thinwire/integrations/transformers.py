@@ -6,6 +6,7 @@ from torch.nn.parallel import DistributedDataParallel
 from transformers import TrainerCallback
 
 from thinwire.attaching import attach
+from thinwire.control.controller import Controller
 from thinwire.errors import AttachError
 from thinwire.optimizers import arrange
 from thinwire.plans import Plan
@@ -28,7 +29,7 @@ class ThinwireCallback(TrainerCallback):
         sync: The synchroniser, once training has begun.
     """
 
-    def __init__(self, plan: Plan | None = None) -> None:
+    def __init__(self, plan: Plan | Controller | None = None) -> None:
         self._plan = plan
         self.trainer: Any = None
         self.sync: SyncState | None = None

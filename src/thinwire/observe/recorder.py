@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from thinwire.observe.records import FIRST_EXPONENT, Examined, Owing, Planned, Stepped
+from thinwire.observe.records import FIRST_EXPONENT, Examined, Owing, Planned, Predicted, Stepped, Wired
 from thinwire.observe.sinks import Sink
 from thinwire.observe.stats import Stats
 
@@ -99,7 +99,6 @@ class Recorder:
         assert before is not None
         self._before = now
         if now.plan != self._plan:
-            self._plan = now.plan
             self.planned(now.plan)
         numel = sum(group.numel for group in now.groups)
         return {
@@ -120,8 +119,25 @@ class Recorder:
             short: In a word or two.
             why: What made somebody choose it.
         """
+        self._plan = plan
         event = Planned(**self._who, step=self.steps, elapsed=self.elapsed, plan=plan, short=short, why=why)
         self._sink.write(event)
+
+    def decided(self, decision: Mapping[str, Any]) -> None:
+        """A controller has decided: what it takes the wire for, what it had predicted, and perhaps another plan.
+
+        Args:
+            decision: As `thinwire.observe.events` tells it.
+        """
+        wire = decision.get("wire")
+        if wire:
+            sensed = {"bandwidth": 8.0 / wire["per_byte"] if wire["per_byte"] else None, "latency": wire["latency"] / 2}
+            self._sink.write(Wired(**self._who, step=self.steps, time=round(time.time(), 3), source="sensed", **sensed))
+        if decision.get("predicted") and decision.get("measured"):
+            seconds = {name: decision[name] for name in ("predicted", "measured")}
+            self._sink.write(Predicted(**self._who, step=self.steps, **seconds))
+        if decision.get("switched"):
+            self.planned(decision["plan"], short=decision.get("choice") or "", why=decision.get("reason") or "")
 
     def examined(self, quality: float) -> None:
         """The model was examined.

@@ -139,6 +139,18 @@ class Wired:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Predicted:
+    """What somebody who chose a plan thought that exchanges would take, and what they took."""
+
+    method: str
+    seed: int = 0
+    step: int
+    predicted: float
+    """Seconds."""
+    measured: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Ended:
     """One method of one seed is done, or was stopped."""
 
@@ -156,9 +168,9 @@ class Ended:
     """Before its last step."""
 
 
-Event = Began | Stepped | Planned | Owing | Examined | Wired | Ended
+Event = Began | Stepped | Planned | Owing | Examined | Wired | Predicted | Ended
 _KINDS: dict[str, type[Any]] = {
-    kind.__name__.lower(): kind for kind in (Began, Stepped, Planned, Owing, Examined, Wired, Ended)
+    kind.__name__.lower(): kind for kind in (Began, Stepped, Planned, Owing, Examined, Wired, Predicted, Ended)
 }
 
 

@@ -39,7 +39,7 @@ def sections(story: Story) -> list[Section]:
                 traffic.where_time_went(story),
                 traffic.bytes_sent(story, colors),
                 traffic.plan_over_wire(story, colors),
-                traffic.predictions(story),
+                traffic.predictions(story, colors),
             ],
         ),
         Section(

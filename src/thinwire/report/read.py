@@ -14,6 +14,7 @@ from thinwire.observe.records import (
     Examined,
     Owing,
     Planned,
+    Predicted,
     Stepped,
     Wired,
     events_in,
@@ -38,6 +39,7 @@ class Course:
     looks: dict[int, Owing] = field(default_factory=dict)
     plans: dict[int, Planned] = field(default_factory=dict)
     sensed: list[Wired] = field(default_factory=list)
+    predictions: dict[int, Predicted] = field(default_factory=dict)
     end: Ended | None = None
 
     def elapsed_at(self, step: int) -> float:
@@ -180,6 +182,8 @@ def _add(story: Story, event: Event) -> None:
         course.plans[event.step] = event
     elif isinstance(event, Wired):
         course.sensed.append(event)
+    elif isinstance(event, Predicted):
+        course.predictions[event.step] = event
     else:
         course.end = event
 

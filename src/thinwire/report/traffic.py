@@ -159,14 +159,31 @@ def _said(short: str) -> str:
     return short or "plan changed"
 
 
-def predictions(story: Story) -> Chart:
+def predictions(story: Story, colors: dict[str, int]) -> Chart:
     """Predicted against measured.
 
     Args:
         story: What is known.
+        colors: By method.
     """
-    why = "No method in this run predicted its step time. Only adaptive plans do: they choose by prediction."
-    return Chart(key="predicted", title="Predicted against measured", missing=why)
+    title, lines = "Predicted against measured", []
+    for name, method in story.methods.items():
+        known = method.courses[0].predictions if method.courses else {}
+        steps = sorted(known)
+        if steps:
+            measured = [1e3 * known[step].measured for step in steps]
+            predicted = [1e3 * known[step].predicted for step in steps]
+            lines.append(Line(name=f"{name}: measured", x=steps, y=measured, color=7))
+            lines.append(Line(name=f"{name}: predicted", x=steps, y=predicted, color=colors[name]))
+    if not lines:
+        why = "No method in this run predicted its exchanges. Only adaptive plans do: they choose by prediction."
+        return Chart(key="predicted", title=title, missing=why)
+    words = [
+        "Milliseconds that a step's exchanges took, and what had been predicted for them before, with the first seed."
+    ]
+    return Chart(
+        key="predicted", title=title, words=words, x_label="steps", y_label="milliseconds", lines=lines, log_y=True
+    )
 
 
 def densities(story: Story, colors: dict[str, int]) -> Chart:

@@ -15,6 +15,7 @@ from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDSt
 from torch.nn.parallel import DistributedDataParallel
 
 from thinwire import recipes
+from thinwire.control.controller import Controller
 from thinwire.errors import PlanError
 from thinwire.plans import Plan
 
@@ -27,7 +28,7 @@ class Method:
 
     Attributes:
         name: As it was asked for.
-        plan: Thinwire's; None for a peer.
+        plan: Thinwire's, or who chooses it; None for a peer.
         peer: The name of one of `PEERS`; empty for a plan.
         options: The peer's.
         rate: Peak learning rate; None for the task's own.
@@ -35,7 +36,7 @@ class Method:
     """
 
     name: str
-    plan: Plan | None = None
+    plan: Plan | Controller | None = None
     peer: str = ""
     options: dict[str, Any] = field(default_factory=dict)
     rate: float | None = None
@@ -44,7 +45,7 @@ class Method:
     @property
     def rows(self) -> bool:
         """Whether gradients of embeddings may come as rows: not where everything is sent densely anyway."""
-        return self.plan is not None and not self.plan.keeps_nothing
+        return isinstance(self.plan, Controller) or (self.plan is not None and not self.plan.keeps_nothing)
 
     @property
     def trains(self) -> bool:

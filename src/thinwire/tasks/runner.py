@@ -12,7 +12,9 @@ import torch
 
 import thinwire
 from thinwire import optimizers
+from thinwire.control.controller import Controller
 from thinwire.errors import PlanError, StateError
+from thinwire.observe import events
 from thinwire.observe.recorder import Recorder
 from thinwire.observe.sinks import Sink
 from thinwire.tasks.methods import Method
@@ -67,9 +69,12 @@ class Runner:
         self.ddp = method.wrap(self.model)
         self.optimizer = task.optimizer(self.model, self.rate)
         self.sync = None
+        self._what = method.words
         if method.plan is not None:
             plan = optimizers.arrange(self.optimizer, method.plan) if method.arrange else method.plan
             self.sync = thinwire.attach(self.ddp, plan)
+            self._what = str(plan)
+        self._steered = isinstance(method.plan, Controller)
         self._counts = counts and self.sync is None
         look = _LOOK_EVERY if method.rows else 0
         self.record = Recorder(self.sync, sink, method=method.name, seed=seed, look_every=look)
@@ -77,7 +82,7 @@ class Runner:
     @property
     def words(self) -> str:
         """What the method does, and with which optimizer."""
-        what = str(self.sync.plan) if self.sync is not None else self.method.words
+        what = self._what
         moment = optimizers.first_moment(self.optimizer)
         memory = f"with a first moment of {moment:g}" if moment else "without a first moment"
         return f"{what}; {type(self.optimizer).__name__} {memory}"
@@ -100,7 +105,10 @@ class Runner:
         began = time.perf_counter()
         self.optimizer.zero_grad()
         loss = self.ddp(*batch)
+        deaf = events.listen(self.record.decided) if self._steered else None
         loss.backward()
+        if deaf is not None:
+            deaf()
         self.optimizer.step()
         seconds = time.perf_counter() - began
         if not math.isfinite(shown := self._task.shown(loss.item())):
