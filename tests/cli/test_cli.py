@@ -71,7 +71,7 @@ def test_kernels_that_do_not_exist_are_a_mistake_too(command: str) -> None:
         (["demo", "--ranks"], "--ranks"),
         (["demo", "--density", "7"], "density"),
         (["train", "letters"], "known: bytes"),
-        (["train", "--sync", "adaptve"], "known: dense"),
+        (["train", "--sync", "adaptve"], "known: adaptive"),
         (["train", "--steps", "0"], "1 or more"),
         (["train", "--hosts", "1"], "2 or more"),
         (["train", "--resume"], "--out"),

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from thinwire.observe.records import Began, Ended, Event, Examined, Owing, Planned, Stepped, Wired
+from thinwire.observe.records import Began, Ended, Event, Examined, Owing, Planned, Predicted, Stepped, Wired
 from thinwire.observe.sinks import Jsonl
 
 STEPS, SEEDS = 60, (0, 1, 2)
@@ -69,6 +69,8 @@ def course(name: str, seed: int) -> Iterator[Event]:
             yield Owing(
                 **who, step=step, norm=1.0 + step, layers={"head.weight": 0.98}, histogram=(0,) * 20 + (5, 9, 2)
             )
+        if name == TOP and step:
+            yield Predicted(**who, step=step, predicted=0.1, measured=0.12)
         if name == TOP and step == 30:
             yield Planned(**who, step=step, elapsed=elapsed, plan="another", short="top-k 1 %", why="the wire is thin")
     last = 8.0 - 5.0 + 0.01 * seed

@@ -20,6 +20,7 @@ from thinwire.observe.records import (
     Examined,
     Owing,
     Planned,
+    Predicted,
     Stepped,
     Tail,
     Wired,
@@ -49,6 +50,7 @@ EVENTS: list[Event] = [
     Owing(method="dense", step=3, norm=2.0, layers={"w": 0.5}, histogram=(1, 2)),
     Examined(method="dense", step=4, elapsed=2.0, quality=3.0),
     Wired(time=2.0, bandwidth=1e8, latency=0.02),
+    Predicted(method="dense", step=3, predicted=0.1, measured=0.2),
     Ended(method="dense", steps=4, elapsed=2.0),
 ]
 
@@ -190,6 +192,20 @@ def test_a_recorder_tells_what_each_step_added() -> None:
     assert bars == {1: 1, 2: 1}  # 2 <= 3 < 4 <= 4 < 8
     assert isinstance(exam, Examined)
     assert (exam.step, exam.quality, exam.bytes_total) == (2, 1.25, 2000)
+
+
+def test_a_recorder_tells_what_a_controller_decided() -> None:
+    kept = Kept()
+    record = Recorder(Counted(), kept, method="adaptive", look_every=0)
+    wire = {"latency": 0.04, "per_byte": 8e-8}
+    record.decided({"wire": wire, "predicted": 0.1, "measured": 0.2, "switched": False})
+    record.decided({"wire": None, "predicted": 0.0, "measured": 0.2, "switched": True, "plan": "p", "choice": "c"})
+    sensed, predicted, planned = kept.events
+    assert isinstance(sensed, Wired)
+    assert (sensed.bandwidth, sensed.latency, sensed.source) == (pytest.approx(1e8), 0.02, "sensed")
+    assert predicted == Predicted(method="adaptive", step=0, predicted=0.1, measured=0.2)
+    assert isinstance(planned, Planned)
+    assert (planned.plan, planned.short) == ("p", "c")
 
 
 def test_a_recorder_goes_on_counting() -> None:

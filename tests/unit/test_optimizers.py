@@ -57,6 +57,13 @@ def test_it_is_arranged_before_the_first_step() -> None:
     assert optimizers.first_moment(adam) == 0.9
 
 
+def test_a_controller_keeps_the_moment_whatever_it_chooses() -> None:
+    adam = torch.optim.AdamW(parameters())
+    controller = optimizers.arrange(adam, recipes.adaptive())
+    assert controller.feedback.momentum == 0.9
+    assert optimizers.first_moment(adam) == 0.0
+
+
 @pytest.mark.parametrize(("momentum", "words"), [(0.0, "costs quality"), (0.9, "averaged twice")])
 def test_advice_says_what_to_write(momentum: float, words: str) -> None:
     adam = torch.optim.AdamW(parameters())

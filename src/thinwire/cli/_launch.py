@@ -21,6 +21,7 @@ from thinwire.tasks.side_by_side import EVENTS, STOP, Race, race
 LOOPBACK = "loopback"
 _SECONDS_PER_STEP = 60.0  # a step of one method that is slower than this on average is a hang
 _NEEDED = 180.0  # seconds for set-up and examinations
+_LONGEST = 1e6  # seconds; what waits for ranks cannot wait longer
 
 
 class RankEnded(ThinwireError, RuntimeError):
@@ -58,7 +59,7 @@ def _on_loopback(job: Race, hosts: int) -> None:
 
     preload("thinwire.tasks.side_by_side")
     threads = max(1, (os.cpu_count() or 1) // hosts)
-    limit = _NEEDED + _SECONDS_PER_STEP * job.steps * len(job.methods) * len(job.seeds)
+    limit = min(_LONGEST, _NEEDED + _SECONDS_PER_STEP * job.steps * len(job.methods) * len(job.seeds))
     with RankPool(hosts, threads=threads) as pool:
         finishes: list[list[Finish]] = pool.run(race, job, timeout=limit)
     assert len(finishes) == hosts

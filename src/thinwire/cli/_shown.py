@@ -141,7 +141,7 @@ class Watcher:
         while not over:
             over = self._over.wait(_LOOK_EVERY)
             self.standings.take(self._tail.new())
-            if self.standings.steps:
+            if self.standings.done:
                 self._show()
 
     def _show(self) -> None:

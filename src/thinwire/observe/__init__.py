@@ -1,7 +1,9 @@
-"""What happened: counters and spans from every arrow of the data path, and where they go."""
+"""What happened: counters and spans from every arrow of the data path, and where they go.
 
-from thinwire.observe.recorder import Recorder
-from thinwire.observe.records import Began, Ended, Event, Examined, Owing, Planned, Stepped, Wired
+What stands here does not import torch; `thinwire.observe.recorder` does.
+"""
+
+from thinwire.observe.records import Began, Ended, Event, Examined, Owing, Planned, Predicted, Stepped, Wired
 from thinwire.observe.sinks import Jsonl, Several, Sink
 
 __all__ = [
@@ -12,7 +14,7 @@ __all__ = [
     "Jsonl",
     "Owing",
     "Planned",
-    "Recorder",
+    "Predicted",
     "Several",
     "Sink",
     "Stepped",
