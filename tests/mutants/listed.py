@@ -4,6 +4,7 @@ from tests.mutants.mutant import ROOT, Mutant
 from tests.mutants.of_ledger import OF_LEDGER
 from tests.mutants.of_steps import OF_STEPS
 from tests.mutants.of_torch import OF_TORCH
+from tests.mutants.of_training import OF_TRAINING
 from tests.mutants.of_wire import OF_WIRE
 
 README = ROOT / "tests" / "README.md"
@@ -14,6 +15,7 @@ CHAPTERS: dict[str, tuple[Mutant, ...]] = {
     "Bytes from peers": OF_WIRE,
     "Agreement and failure": OF_STEPS,
     "DDP, checkpoints, life": OF_TORCH,
+    "Training runs": OF_TRAINING,
 }
 MUTANTS = tuple(mutant for chapter in CHAPTERS.values() for mutant in chapter)
 

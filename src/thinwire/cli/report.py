@@ -37,7 +37,7 @@ def report(
 
 
 def write(runs: Sequence[str], path: Path) -> str:
-    """Write a page at the end of a run, or say why not: a run has its results without one.
+    """Write a page at the end of a run, without pictures, or say why not: a run has its results without one.
 
     Args:
         runs: Folders.
@@ -50,6 +50,6 @@ def write(runs: Sequence[str], path: Path) -> str:
     from thinwire.report.read import ReportError
 
     try:
-        return str(page.write(runs, path)[0])
+        return str(page.write(runs, path, pictures=False)[0])
     except (ReportError, OSError) as error:
         return f"none, {error}"
