@@ -1,6 +1,7 @@
 """All mutants, and the list of them in tests/README.md."""
 
 from tests.mutants.mutant import ROOT, Mutant
+from tests.mutants.of_lab import OF_LAB
 from tests.mutants.of_ledger import OF_LEDGER
 from tests.mutants.of_steps import OF_STEPS
 from tests.mutants.of_torch import OF_TORCH
@@ -16,6 +17,7 @@ CHAPTERS: dict[str, tuple[Mutant, ...]] = {
     "Agreement and failure": OF_STEPS,
     "DDP, checkpoints, life": OF_TORCH,
     "Training runs": OF_TRAINING,
+    "Emulated hosts": OF_LAB,
 }
 MUTANTS = tuple(mutant for chapter in CHAPTERS.values() for mutant in chapter)
 

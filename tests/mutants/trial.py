@@ -15,13 +15,14 @@ from tests.mutants.mutant import ROOT, Mutant
 from tests.mutants.warm import Warm
 from tests.mutants.witness import REPORT, TREE
 from thinwire import errors
+from thinwire.lab import errors as lab_errors
 from thinwire.lab import ranks
 
 LIMIT = 100
 """Seconds after which a run of pytest is stopped; the tests have watches of their own that strike earlier."""
 ON_PURPOSE = {"AssertionError", "Failed", "ThinwireError"} | {
     name
-    for module in (errors, ranks)
+    for module in (errors, lab_errors, ranks)
     for name, what in vars(module).items()
     if isinstance(what, type) and issubclass(what, errors.ThinwireError)
 }

@@ -9,6 +9,7 @@ with lab.cluster(hosts=4, net="wan-100m-20ms") as c:
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from types import TracebackType
 from typing import Any, Self
 
@@ -227,7 +228,18 @@ class Cluster:
             pairs: Who asks whom.
             count: How often.
         """
-        return list(self._line.ask("round_trips", pairs=list(pairs), count=count))
+        found = self._line.ask("round_trips", pairs=list(pairs), count=count)
+        return [median(trips) if trips else None for trips in found]
+
+    def lost(self, sender: int, receiver: int, count: int = 10_000) -> int:
+        """How many of so many small datagrams do not arrive.
+
+        Args:
+            sender: A host.
+            receiver: Another.
+            count: Datagrams.
+        """
+        return int(self._line.ask("lost", timeout=60.0 + 1e-3 * count, pair=[sender, receiver], count=count))
 
     # -------------------------------------------------------------------------------------------------------------
 

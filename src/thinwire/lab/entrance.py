@@ -11,7 +11,8 @@ from pathlib import Path
 from thinwire.lab.errors import LabMissing
 
 _APART = ["--pid", "--fork", "--kill-child", "--mount-proc", "--net"]
-_TOOLS = {"ip": "iproute2", "tc": "iproute2", "unshare": "util-linux"}
+_TOOLS = {"ip": "iproute2", "tc": "iproute2", "bridge": "iproute2", "unshare": "util-linux"}
+# Without `site`, so that an editable install does not get in the way: the keeper is of the same tree as its owner.
 _BOOT = "import sys; sys.path.append(sys.argv[1]); from thinwire.lab.keeper import main; main(sys.argv[2:])"
 MARK = "thinwire-lab-keeper"
 
@@ -27,7 +28,7 @@ def missing() -> str:
         return "the lab needs Linux's network namespaces; use plain loopback here (thinwire.lab.ranks)"
     for tool, package in _TOOLS.items():
         if shutil.which(tool, path=search_path()) is None:
-            return f"the lab needs {tool}: install the package {package} (in a checkout as root: make lab-setup)"
+            return f"the lab needs {tool}: install the package {package} (in a checkout as root: make lab)"
     problem = _problem()
     if problem:
         return (
@@ -61,7 +62,19 @@ def spawn(arguments: list[str], owner: int) -> "subprocess.Popen[bytes]":
     """
     folder = str(Path(__file__).resolve().parents[2])
     return subprocess.Popen(
-        [*words(), sys.executable, "-P", "-c", _BOOT, folder, MARK, identity(os.getpid()), *arguments, str(owner)],
+        [
+            *words(),
+            sys.executable,
+            "-S",
+            "-P",
+            "-c",
+            _BOOT,
+            folder,
+            MARK,
+            identity(os.getpid()),
+            *arguments,
+            str(owner),
+        ],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, "PATH": search_path()},

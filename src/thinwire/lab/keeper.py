@@ -54,6 +54,7 @@ class Keeper:
             "counters": lambda _: self._switch.counters(),
             "play": self._play,
             "round_trips": lambda c: probes.round_trips(self._switch, [tuple(p) for p in c["pairs"]], c["count"]),
+            "lost": lambda c: probes.lost(self._switch, c["pair"], c["count"]),
             "flood": lambda c: probes.flood(self._switch, [tuple(w) for w in c["ways"]], c["seconds"]),
             "goodput": lambda c: probes.goodput(self._switch, [tuple(p) for p in c["pairs"]], c["seconds"]),
         }

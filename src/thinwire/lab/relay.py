@@ -4,7 +4,6 @@ A process of its own, with a high priority, so that it keeps its times while ran
 it arrives, for the delay of the sender's up link and of the receiver's down link together.
 """
 
-import contextlib
 import ctypes
 import gc
 import heapq
@@ -17,18 +16,24 @@ import shutil
 import signal
 import time
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from thinwire.lab.channel import LineReader, send
-from thinwire.lab.errors import LabMissing
+from thinwire.lab.errors import LabMissing, LabRefused
 from thinwire.lab.link import Link
 from thinwire.lab.namespaces import Namespace
 from thinwire.lab.nfqueue import ACCEPT, DROP, Queue
+from thinwire.lab.quantities import show_rate
 from thinwire.lab.switch import DEVICE
+from thinwire.lab.urgency import be_urgent
 
 _RULE = ["INPUT", "-i", DEVICE, "-j", "NFQUEUE", "--queue-num", "0"]
 _SET_TIMER_SLACK, _SET_DEATH_SIGNAL = 29, 1
 _IDLE = 1.0
+_EARLY = 0.5e-3
+_MOST, _MOST_WITH_LOSS = 4e9, 8e8
+"""Bits per second of all hosts together that this holds faithfully; with loss, every frame is looked at by itself."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +66,10 @@ class Relay:
 
         Raises:
             LabMissing: There is no iptables.
+            LabRefused: It is more than can be held faithfully. Nothing was changed.
         """
         needed = any(link.held for link in links.values())
+        refuse_too_much(links)
         if needed and not self.process:
             self._begin()
         if self.process:
@@ -81,7 +88,7 @@ class Relay:
         if shutil.which("iptables") is None:
             raise LabMissing(
                 "delay, jitter and loss need iptables here, as this kernel has no netem: install the package iptables "
-                "(in a checkout as root: make lab-setup), or use a network of rates only, such as office-100m"
+                "(in a checkout as root: make lab), or use a network of rates only, such as office-100m"
             )
         queues = [Queue(host) for host in self._hosts]
         outlet, self._inlet = os.pipe()
@@ -95,6 +102,26 @@ class Relay:
         os.close(outlet)
         for queue in queues:
             queue.socket.close()
+
+
+def refuse_too_much(links: Mapping[tuple[int, str], Link]) -> None:
+    """Refuse what was never seen to work: see the measurements in docs/lab.md.
+
+    Args:
+        links: Of every host.
+
+    Raises:
+        LabRefused: The hosts' rates add up to too much.
+    """
+    if not any(link.held for link in links.values()):
+        return
+    total = sum(link.rate or 0.0 for (_, direction), link in links.items() if direction == "down")
+    most, what = (_MOST_WITH_LOSS, "loss") if any(link.loss for link in links.values()) else (_MOST, "delay")
+    if total > most:
+        raise LabRefused(
+            f"asked for {show_rate(total)} in all, with {what}; this lab holds packets faithfully up to "
+            f"{show_rate(most)}. Use fewer hosts, lower rates, or no {what}"
+        )
 
 
 class _Holding:
@@ -115,14 +142,20 @@ class _Holding:
         by_descriptor = {queue.fileno(): host for host, queue in enumerate(self._queues)}
         everything = [*by_descriptor, self._commands.descriptor]
         while self._commands.open:
-            wait = max(0.0, self._held[0][0] - time.monotonic()) if self._held else _IDLE
-            for descriptor in select.select(everything, [], [], wait)[0]:
+            for descriptor in select.select(everything, [], [], self._patience())[0]:
                 if descriptor in by_descriptor:
                     self._take(by_descriptor[descriptor])
                 else:
                     for line in self._commands.ready():
                         self._paths = paths(json.loads(line)["links"])
             self._release()
+
+    def _patience(self) -> float:
+        if not self._held:
+            return _IDLE
+        left = self._held[0][0] - time.monotonic()
+        # Out of a long sleep a processor wakes late, out of a short one it does not.
+        return max(0.0, left - _EARLY if left > 2 * _EARLY else left)
 
     def _take(self, host: int) -> None:
         now = time.monotonic()
@@ -173,5 +206,4 @@ def _be_punctual() -> None:
     libc = ctypes.CDLL(None)
     libc.prctl(_SET_TIMER_SLACK, 1, 0, 0, 0)
     libc.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
-    with contextlib.suppress(PermissionError):
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    be_urgent()
