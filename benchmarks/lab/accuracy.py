@@ -20,6 +20,7 @@ RATES = (10e6, 30e6, 100e6, 300e6, 1e9, 2e9)
 DELAYS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 LOSSES = (0.001, 0.01, 0.05)
 CHANGES = ((100e6, 10e6), (10e6, 100e6), (100e6, 300e6), (300e6, 20e6))
+SLOW = 30e6  # bits that a slow link has to carry before its rate is known
 WINDOW = 0.05
 MARKED = re.compile(r"(<!-- figures of benchmarks/results/lab\.json -->\n)(.*?)(<!-- end of figures -->)", re.DOTALL)
 
@@ -55,7 +56,7 @@ def throughput(hosts: int, rate: float, delay: float, seconds: float) -> dict[st
     row: dict[str, Any] = {"hosts": hosts, "rate": rate, "delay": delay}
     try:
         with lab.cluster(hosts, net) as cluster:
-            paths = check(cluster, seconds)
+            paths = check(cluster, max(seconds, SLOW / rate))
     except (lab.LabFailed, lab.LabRefused) as error:
         return {**row, "refused": str(error)}
     trips = [path.found_round_trip for path in paths]
