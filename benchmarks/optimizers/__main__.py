@@ -29,7 +29,7 @@ from thinwire.tasks.side_by_side import Race, race
 
 HERE = Path(__file__).resolve().parents[1]
 RESULT, PICTURE = HERE / "results" / "optimizers.json", HERE.parent / "docs" / "figures" / "optimizers.svg"
-WORLD, SHAPE, SIZE = 4, Shape(width=64, layers=2, heads=4, context=64), 8
+WORLD, SHAPE, SIZE = 4, Shape(width=48, layers=1, heads=4, context=48), 8
 RATES = (4e-3, 8e-3)
 SETTINGS = {
     "dense, AdamW": "dense",
@@ -44,8 +44,8 @@ SETTINGS = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--tries", type=int, default=100, help="steps with each learning rate")
+    parser.add_argument("--steps", type=int, default=150)
+    parser.add_argument("--tries", type=int, default=60, help="steps with each learning rate")
     parser.add_argument("--seeds", type=int, default=3)
     asked = parser.parse_args()
     began = time.monotonic()

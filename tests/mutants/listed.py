@@ -2,6 +2,7 @@
 
 from tests.mutants.mutant import ROOT, Mutant
 from tests.mutants.of_lab import OF_LAB
+from tests.mutants.of_control import OF_CONTROL
 from tests.mutants.of_ledger import OF_LEDGER
 from tests.mutants.of_steps import OF_STEPS
 from tests.mutants.of_torch import OF_TORCH
@@ -18,6 +19,7 @@ CHAPTERS: dict[str, tuple[Mutant, ...]] = {
     "DDP, checkpoints, life": OF_TORCH,
     "Training runs": OF_TRAINING,
     "Emulated hosts": OF_LAB,
+    "Choosing a plan": OF_CONTROL,
 }
 MUTANTS = tuple(mutant for chapter in CHAPTERS.values() for mutant in chapter)
 

@@ -14,6 +14,7 @@ _COMMANDS = {
     "train": "Train a real model by several methods side by side.",
     "report": "Make one page of what runs came to.",
     "plan": "Predict what a training step would take on so many hosts and such a network.",
+    "probe": "Measure the network between ranks, link by link; started by torchrun.",
     "bench": "Measure thinwire on this machine.",
     "lab": "Run programs on emulated hosts with thin links.",
 }

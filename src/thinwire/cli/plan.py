@@ -78,7 +78,7 @@ def network_of(text: str) -> Network:
     except (ValueError, KeyError, TypeError, OSError) as error:
         raise PlanError(
             f"{text!r} is no network ({error}); write a rate and a one-way delay such as 100mbit,20ms, or the "
-            f"file that thinwire probe --json wrote"
+            f"file that thinwire probe --out FILE.json wrote"
         ) from error
 
 

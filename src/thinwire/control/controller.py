@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,13 @@ from thinwire.plans import Feedback, Plan
 from thinwire.registry import unknown
 
 FIRST_HOLD, LONGEST_HOLD = 16, 1024
-YOUNG = 4
+YOUNG = 6
 """Steps in which a better plan is taken at once: little is known, and nothing is lost."""
+CHEAP = 1.0
+"""Seconds that a dense step may take to be tried in the first steps, or three times what the best one takes."""
+
+
+_DENSE = Choice("dense", 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +115,10 @@ class Controller:
             return state, Decision(step=state.step, choice=before, before=before, reason=reason)
         offers = offers_of(state, menu)
         scores = self._scores(offers, menu, state.step)
-        state, reason = self._choose(state, menu, scores, changed)
+        if self._is_worth_a_look(state, offers, menu, int(np.argmax(scores))):
+            state, reason = replace(state, choice=_DENSE), "to see what a dense step really takes, as it seems cheap"
+        else:
+            state, reason = self._choose(state, menu, scores, changed)
         place = menu.places[state.choice]
         state = replace(state, predicted=(float(offers.exchanges[place]), float(offers.steps[place])))
         second, lead = _second(menu, scores, place)
@@ -118,6 +127,15 @@ class Controller:
             gain=float(offers.gains[place]), step_seconds=state.predicted[1], exchange_seconds=state.predicted[0],
             second=second, lead=lead, predicted=predicted, measured=measured,
         )  # fmt: skip
+
+    def _is_worth_a_look(self, state: State, offers: Offers, menu: Menu, best: int) -> bool:
+        """Whether to try dense steps first: thin messages say little about how fast whole gradients are.
+
+        Where a machine and not a wire sets the pace, dense takes far less than the price that follows from thin ones.
+        """
+        if state.step > YOUNG or _DENSE not in menu.places or FAMILIES["dense"].way in dict(state.factors):
+            return False
+        return bool(offers.steps[menu.places[_DENSE]] <= max(CHEAP, 3 * offers.steps[best]))
 
     def _scores(self, offers: Offers, menu: Menu, step: int) -> Floats:
         """What the policy says, without what the warm-up forbids."""
@@ -164,7 +182,7 @@ class Controller:
         level = towards[np.isclose(menu.worths[towards], near, rtol=0.2)]
         return menu.choices[int(level[np.argmax(scores[level])])]
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The options in one canonical line."""
         names = {policy: name for name, policy in POLICIES.items()}

@@ -32,7 +32,8 @@ def look(owed: Tensor, seed: int) -> tuple[float, ...]:
     if not math.isfinite(energy) or owed.numel() == 0:
         return ()
     counts = [0, *(max(1, round(density * owed.numel())) for density in KNOTS)]
-    seen = kernels.sampled_spectrum(owed, counts, seed, _SAMPLE)
+    with np.errstate(divide="ignore", invalid="ignore"):  # its bounds, which are not used here, divide by none at all
+        seen = kernels.sampled_spectrum(owed, counts, seed, _SAMPLE)
     # Parts of the sample over the whole of the sample: what chance puts into it, it puts into both. Unless some few
     # elements that it missed hold much of the energy; they are among the largest, whatever the density.
     sampled = seen.rests[0]

@@ -15,7 +15,7 @@ from thinwire.control.track import sensible
 
 TRIAL = 3
 """Steps in which it is found out how much longer a new way over the wire takes than it should."""
-FARTHEST = math.log(3.0)
+FARTHEST = math.log(10.0)
 SURPRISE = math.log(1.15)
 _LEAST = 1e-3
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import astuple, dataclass
 from functools import cache
 
+import numpy as np
 import torch
 
 from thinwire import kernels, message
@@ -62,7 +63,8 @@ def calibrated() -> Machine:
     nothing = message.encode(empty, Delta(), turn)
     fixed = _quickest(lambda: add_(out, message.decode(nothing, expected)))
     return Machine(
-        plain=_quickest(lambda: torch.mul(gradient, 0.5, out=out)) / _ELEMENTS,
+        # By numpy: torch would start threads for it, which on a busy machine wait for each other.
+        plain=_quickest(lambda: np.multiply(gradient.numpy(), np.float32(0.5), out=out.numpy())) / _ELEMENTS,
         stage=_quickest(lambda: kernels.take_top_k(before, gradient, out, k)) / _ELEMENTS,
         write=_quickest(lambda: message.encode(selection, Delta(), turn)) / k,
         read=_quickest(lambda: add_(out, message.decode(letter, expected))) / k,

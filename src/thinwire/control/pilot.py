@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 from thinwire import kernels
@@ -99,9 +100,9 @@ class Pilot:
         self._sizes.append(gradient.numel())
         flat = flatten(gradient)
         stride = max(1, flat.numel() // _GLANCE)
-        self._fresh += stride * kernels.energy(flat[::stride].contiguous())
+        self._fresh += stride * kernels.energy(_wide(flat[::stride].contiguous()))
         if self._state.step % LOOK < 2:
-            owed = flat if debt is None else debt.total
+            owed = _wide(flat) if debt is None else debt.total
             energy = kernels.energy(owed)
             self._owed += energy
             self._rest.append((energy, look(owed, self._state.step)))
@@ -212,3 +213,8 @@ class Pilot:
     def reset(self) -> "Pilot":
         """A pilot that wants the same and knows nothing: after a failure, ranks may have heard different things."""
         return Pilot(self.plan if self.controller is None else self.controller)
+
+
+def _wide(values: Tensor) -> Tensor:
+    """As kernels take it: float32 at least."""
+    return values if values.dtype == torch.float64 else values.float()

@@ -1,5 +1,6 @@
 """Forecasts as a picture: step times over hosts and over bandwidths. Needs matplotlib, imported when it is drawn."""
 
+import math
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from thinwire.control.probing import Link, matrix
 from thinwire.errors import PlanError
 from thinwire.planning.forecast import HOSTS, Answer, Question, over_bandwidths, over_hosts
 
@@ -69,3 +71,35 @@ def _lines(axes: "Axes", across: Sequence[float], answers: Sequence[Answer]) -> 
     axes.set_yscale("log")
     axes.grid(visible=True, which="major", linewidth=0.3)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def draw_links(links: Sequence[Link], world: int, path: Path) -> None:
+    """Draw what was probed: latency and bandwidth from each rank to each other one.
+
+    Raises:
+        PlanError: It cannot be drawn there.
+    """
+    check(path)
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(2.4 + 1.1 * world, 1.6 + 0.5 * world), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(1, 2)
+    whats = (
+        ("milliseconds of a round", lambda link: 1e3 * link.latency),
+        ("Mbit/s", lambda link: 8e-6 / link.per_byte),
+    )
+    for axes, (title, what) in zip(panels, whats, strict=True):
+        rows = [[math.nan if cell is None else cell for cell in row] for row in matrix(list(links), world, what)]
+        axes.imshow(rows, cmap="viridis")
+        for source, row in enumerate(rows):
+            for target, value in enumerate(row):
+                if not math.isnan(value):
+                    axes.text(target, source, f"{value:.3g}", ha="center", va="center", color="white", fontsize=8)
+        axes.set_title(title, fontsize="medium")
+        axes.set_xlabel("to rank")
+        axes.set_ylabel("from rank")
+        axes.set_xticks(range(world))
+        axes.set_yticks(range(world))
+    figure.savefig(path)
