@@ -1,8 +1,8 @@
 """All mutants, and the list of them in tests/README.md."""
 
 from tests.mutants.mutant import ROOT, Mutant
-from tests.mutants.of_lab import OF_LAB
 from tests.mutants.of_control import OF_CONTROL
+from tests.mutants.of_lab import OF_LAB
 from tests.mutants.of_ledger import OF_LEDGER
 from tests.mutants.of_steps import OF_STEPS
 from tests.mutants.of_torch import OF_TORCH
