@@ -5,12 +5,16 @@ import signal
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from thinwire.cli import main
+from thinwire.cli._launch import _changes
 from thinwire.cli._shown import Standings, duration, size, wire_words
+from thinwire.lab import Change, Schedule, network
+from thinwire.lab.entrance import missing
 from thinwire.observe.records import Began, Ended, Stepped, Wired, events_in
 
 RUN = "import signal, sys; from thinwire.cli import main; signal.signal(signal.SIGINT, signal.default_int_handler); "
@@ -120,3 +124,31 @@ def test_figures_as_people_say_them() -> None:
     assert [size(count) for count in (None, 800, 2_500_000)] == ["?", "0.8 kB", "2.5 MB"]
     assert [duration(seconds) for seconds in (5, 150, 7200)] == ["5 s", "2 min", "2.0 h"]
     assert wire_words(Wired(time=0.0)) == "not known"
+
+
+def test_on_emulated_hosts_the_bytes_of_others_are_counted_too(tmp_path: Path) -> None:
+    if why := missing():
+        pytest.skip(why)
+    folder = tmp_path / "run"
+    words = ["--net", "unlimited", "--hosts", "2", "--steps", "2", "--exams", "0", "--sync", "dense,ddp"]
+    assert main(["train", "bytes", "--out", str(folder), "--no-report", *words]) == 0
+    seen = events(folder)
+    assert [event.thin for event in seen if isinstance(event, Began)] == [True]
+    assert [event for event in seen if isinstance(event, Wired)]
+    sent = {event.method: event.bytes_total for event in seen if isinstance(event, Stepped)}
+    # The interface counts the headers of all layers too.
+    assert 1.0 < (sent["ddp"] or 0) / (sent["dense"] or 1) < 1.5
+    assert all(event.agree for event in seen if isinstance(event, Ended))
+
+
+def test_a_schedule_is_told_as_it_was_played() -> None:
+    net = replace(network("rate=100mbit delay=10ms"), schedule=None)
+    assert list(_changes(net, 0.0, 100.0)) == []
+    changes = (
+        Change(at=1.0, options={"rate": 5e6}),
+        Change(at=2.0, who=0, options={"rate": 1.0}),
+        Change(at=3.0, options={"delay": 0.05}),
+    )
+    net = replace(net, schedule=Schedule(changes=changes, repeat=10.0))
+    told = [(event.time, event.bandwidth, event.latency) for event in _changes(net, 100.0, 112.0)]
+    assert told == [(101.0, 5e6, 0.01), (103.0, 5e6, 0.05), (111.0, 5e6, 0.05)]

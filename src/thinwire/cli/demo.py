@@ -43,14 +43,14 @@ def demo(*, ranks: int = 4, steps: int | None = None, density: float = 0.05, see
     print(f"Training twice on {ranks} ranks over {net}, {steps} steps each, on Python's own source code:")
     print("  dense  every gradient element of every step")
     print(f"  top-k  {100 * density:.3g} % of them by size, the rest owed to later steps\n", flush=True)
-    from thinwire.lab.errors import LabMissing
+    from thinwire.lab.errors import LabFailed, LabMissing
 
     folder = Path("runs", f"demo-{time.strftime('%Y%m%d-%H%M%S')}-{seed}")
     try:
         try:
             _train(folder, ranks, (net, steps, density, seed))
-        except LabMissing as error:
-            print(f"This machine cannot emulate {net}: {error}\nSo the ranks talk over loopback, which is not thin.\n")
+        except (LabFailed, LabMissing) as error:
+            print(f"This machine cannot emulate {net} now: {error}\nSo the ranks talk over loopback, not thin.\n")
             _train(folder, ranks, (_LOOPBACK, steps, density, seed))
     except KeyboardInterrupt:
         print(f"\nstopped after {time.monotonic() - began:.0f} s; all ranks are gone")
