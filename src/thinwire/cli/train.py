@@ -104,7 +104,8 @@ def conclude(folder: str, *, report: bool) -> int:
     stopped = any(event.stopped for event in events if isinstance(event, Ended) and event.steps < began.steps)
     stopped = stopped and len([each for each in results if each.steps < began.steps]) > 0
     if stopped:
-        print(f"Stopped early, all ranks are gone. Go on with: thinwire train {began.task} --out {folder} --resume")
+        words = f"thinwire train {began.task} --hosts {began.world} --out {folder} --resume"
+        print(f"Stopped early, all ranks are gone. Go on with: {words}")
         return _INTERRUPTED
     return 0
 

@@ -122,7 +122,7 @@ def _row(story: Story, method: Method) -> dict[str, str]:
         "words": method.words,
         "rate": f"{method.rate:g}" if method.rate else "",
         "quality": learned,
-        "pace": f"{1e3 * method.pace:.3g}",
+        "pace": f"{1e3 * method.pace:,.0f}" if method.pace > 0.1 else f"{1e3 * method.pace:.3g}",
         "sent": f"{sent / 1e6:.3g}" if sent is not None else "not counted",
         "replicas": replicas,
     }

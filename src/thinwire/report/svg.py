@@ -43,7 +43,7 @@ def ticks(low: float, high: float, count: int = 6) -> list[float]:
 
 
 def powers(low: float, high: float) -> list[float]:
-    """Powers of ten between two numbers, and their halves and fifths where those are few.
+    """Powers of ten between two numbers; their twos and fives, or any round numbers, where those are few.
 
     Args:
         low: The least, above 0.
@@ -52,7 +52,8 @@ def powers(low: float, high: float) -> list[float]:
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     factors = (1,) if high / low > 1e3 else (1, 2, 5)
     found = [factor * 10.0**power for power in range(first, last + 1) for factor in factors]
-    return [tick for tick in found if low * 0.999 <= tick <= high * 1.001]
+    inside = [tick for tick in found if low * 0.999 <= tick <= high * 1.001]
+    return inside if len(inside) > 2 else ticks(low, high)
 
 
 def short(value: float) -> str:

@@ -132,7 +132,8 @@ def plan_over_wire(story: Story, colors: dict[str, int]) -> Chart:
         "Bandwidth of one host's link in Mbit/s over the whole run. A dotted line is a moment at which a plan changed."
     ]
     if latency:
-        words.append(f"One-way delay: {1e3 * min(latency):g} to {1e3 * max(latency):g} ms as it was set.")
+        delays = dict.fromkeys(f"{1e3 * each:g}" for each in (min(latency), max(latency)))
+        words.append(f"One-way delay: {' to '.join(delays)} ms as it was set.")
     if not marks:
         words.append("Every method kept one plan throughout: nothing in this run adapts.")
     return Chart(
