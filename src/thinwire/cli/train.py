@@ -101,9 +101,8 @@ def conclude(folder: str, *, report: bool) -> int:
     print(f"\nEvents: {path}")
     if report:
         _report(folder)
-    stopped = any(event.stopped for event in events if isinstance(event, Ended) and event.steps < began.steps)
-    stopped = stopped and len([each for each in results if each.steps < began.steps]) > 0
-    if stopped:
+    ends = {(event.method, event.seed): event for event in events if isinstance(event, Ended)}
+    if any(end.stopped for end in ends.values()):
         words = f"thinwire train {began.task} --hosts {began.world} --out {folder} --resume"
         print(f"Stopped early, all ranks are gone. Go on with: {words}")
         return _INTERRUPTED
