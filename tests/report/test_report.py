@@ -145,8 +145,7 @@ def test_axes_have_round_numbers() -> None:
     assert [short(number) for number in (1500, 2.5e6, 0.25, 0)] == ["1.5k", "2.5M", "0.25", "0"]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1200, 360])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 360)])
 def test_a_browser_shows_it_without_complaint(scheme: str, width: int, tmp_path: Path) -> None:
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
