@@ -20,7 +20,7 @@ from thinwire.errors import (
 from thinwire.version import __version__
 
 if TYPE_CHECKING:
-    from thinwire import recipes
+    from thinwire import optimizers, recipes
     from thinwire.agreements import Leader, Leaders, NormLeader, Own, Seeded
     from thinwire.attaching import attach, hook
     from thinwire.codecs import Bitmap, Cheapest, Delta, Dense, IndexValue
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 else:
     # The same again: importing torch takes more than a second, which the command line's help must not.
     _ON_DEMAND = {
+        "optimizers": (),
         "recipes": (),
         "agreements": ("Leader", "Leaders", "NormLeader", "Own", "Seeded"),
         "attaching": ("attach", "hook"),
@@ -144,6 +145,7 @@ __all__ = [
     "__version__",
     "attach",
     "hook",
+    "optimizers",
     "recipes",
     "shutdown",
     "synchronize",

@@ -38,7 +38,8 @@ def topk_allgather(density: float = 0.01, *, momentum: float = 0.0) -> Plan:
 
     Args:
         density: Fraction of the elements that each rank sends.
-        momentum: Momentum correction (Deep Gradient Compression); the optimizer must then have no first moment.
+        momentum: Momentum correction (Deep Gradient Compression); the optimizer must then have no first moment:
+            `thinwire.optimizers.arrange` sees to both.
     """
     return Plan(
         selector=TopK(density=density),

@@ -361,8 +361,7 @@ class SyncState:
         self._steer(Pilot(wanted))
         self._courier = Packer("thinwire")
         self._counter = Counter()
-        self._cut = False
-        self._step = None
+        self._cut, self._step = False, None
         self._attached = True
 
     def _settle(self) -> None:

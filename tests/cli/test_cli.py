@@ -70,6 +70,14 @@ def test_kernels_that_do_not_exist_are_a_mistake_too(command: str) -> None:
         (["demo", "--ranks", "two"], "two"),
         (["demo", "--ranks"], "--ranks"),
         (["demo", "--density", "7"], "density"),
+        (["train", "letters"], "known: bytes"),
+        (["train", "--sync", "adaptve"], "known: adaptive"),
+        (["train", "--steps", "0"], "1 or more"),
+        (["train", "--hosts", "1"], "2 or more"),
+        (["train", "--resume"], "--out"),
+        (["train", "--resume", "--out", "nowhere"], "nowhere"),
+        (["report"], "no run was named"),
+        (["report", "nowhere"], "nowhere"),
     ],
 )
 def test_a_mistake_gets_one_line_and_status_2(

@@ -15,49 +15,55 @@ import pytest
 import torch
 
 from tests.conftest import Ranks
-from thinwire import recipes
-from thinwire.cli.demo import Result, closing_words, demo
+from thinwire.cli._results import Result
+from thinwire.cli.demo import closing_words, demo
 from thinwire.errors import PlanError
 from thinwire.tasks.byte_lm import ByteLM, Corpus, CorpusError, Shape, bits_per_byte
+from thinwire.tasks.methods import methods
 from thinwire.tasks.side_by_side import Race, race
 
 TINY = Shape(width=16, layers=1, heads=2, context=32)
-RUN = "import sys; from thinwire.cli.demo import demo; sys.exit(demo(steps=int(sys.argv[1])))"
+RUN = "import sys; from thinwire.cli.demo import demo; sys.exit(demo(steps=int(sys.argv[1]), ranks=2, net='loopback'))"
 
 
-def test_it_trains_and_reports_both_methods(capsys: pytest.CaptureFixture[str]) -> None:
-    assert demo(steps=3, density=0.02, seed=1) == 0
+def test_it_trains_and_reports_both_methods(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert demo(ranks=2, steps=3, density=0.02, seed=1, net="loopback") == 0
     text = capsys.readouterr().out
     lines = text.splitlines()
-    rows = {line.split()[0]: line for line in lines if line.startswith(("dense ", "top-k ")) and "sending" in line}
-    assert set(rows) == {"dense", "top-k"}
+    rows = {line.split()[0]: line for line in lines if "of sending" in line}
+    assert set(rows) == {"dense", "topk_allgather(density=0.02)"}
     assert all("bits/byte" in row for row in rows.values())
     assert "step 3/3" in text
     assert "arithmetic" in text
+    assert "The wire here is not thin" in text
     assert "bitwise the same weights" in text
+    assert list(tmp_path.glob("runs/demo-*/report.html"))
 
 
 def test_the_figures_are_those_of_the_training(ranks: Ranks) -> None:
-    plans = {"dense": recipes.dense(), "top-k": recipes.ar_topk(density=0.05)}
-    job = Race(plans=plans, steps=30, shape=TINY, batch=4, questions=64)
-    first, second = ranks(race, 2, job)
-    numel = sum(parameter.numel() for parameter in ByteLM(TINY).parameters())
-    for name in plans:
-        assert first[name].checksum == second[name].checksum
-        assert first[name].last.step == 30
-        assert first[name].last.seconds > 0
-        assert first[name].held_out_bits < 8.0, "better than guessing"
-    assert first["dense"].checksum != first["top-k"].checksum
-    # A ring all-reduce of two ranks sends every element once from each of them.
-    assert first["dense"].last.bytes_sent == pytest.approx(30 * 4 * numel, rel=0.05)
-    assert first["top-k"].last.bytes_sent < 0.2 * first["dense"].last.bytes_sent
+    asked = methods("dense,ar_topk(density=0.05)")
+    job = Race(methods=asked, steps=30, options={"shape": TINY, "size": 4, "questions": 64})
+    for dense, top in ranks(race, 2, job):
+        assert dense.agree
+        assert top.agree
+        assert dense.steps == top.steps == 30
+        assert dense.seconds > 0
+        assert dense.quality < 8.0, "better than guessing"
+        assert dense.checksum != top.checksum
+        # A ring all-reduce of two ranks sends every element once from each of them.
+        numel = sum(parameter.numel() for parameter in ByteLM(TINY).parameters())
+        assert dense.bytes_sent == pytest.approx(30 * 4 * numel, rel=0.05)
+        assert top.bytes_sent < 0.2 * dense.bytes_sent
 
 
 def test_the_same_seed_trains_the_same_dense_model(ranks: Ranks) -> None:
-    job = Race(plans={"dense": recipes.dense()}, steps=3, shape=TINY, batch=2, questions=16)
-    once, again = ranks(race, 2, job)[0], ranks(race, 2, job)[0]
-    other = ranks(race, 2, replace(job, seed=1))[0]
-    assert once["dense"].checksum == again["dense"].checksum != other["dense"].checksum
+    options = {"shape": TINY, "size": 2, "questions": 16}
+    job = Race(methods=methods("dense"), steps=3, options=options, seeds=(0, 0, 1))
+    once, again, other = ranks(race, 2, job)[0]
+    assert once.checksum == again.checksum != other.checksum
 
 
 @pytest.mark.parametrize(
@@ -75,21 +81,23 @@ def test_options_without_meaning_are_refused(options: dict[str, Any], message: s
 
 
 def test_the_closing_words_follow_the_figures() -> None:
-    dense = Result(name="dense", bits=3.0, seconds=4.0, steps=100, bytes_sent=250_000_000, replicas_agree=True)
-    worse = replace(dense, name="top-k", bits=3.4, seconds=5.0, bytes_sent=2_500_000)
+    dense = Result(
+        name="dense", quality=3.0, unit="b", seconds=4.0, steps=100, bytes_sent=250_000_000, replicas_agree=True
+    )
+    worse = replace(dense, name="top-k", quality=3.4, seconds=5.0, bytes_sent=2_500_000)
     text = "\n".join(closing_words(dense, worse))
     assert "40 ms a step against 50 ms" in text
     assert "20.0 s dense and 0.2 s" in text
     assert "+0.40 bits/byte" in text
-    assert "future work" in text
-    equal = "\n".join(closing_words(dense, replace(worse, bits=2.99)))
+    assert "100 Mbit/s" not in "\n".join(closing_words(dense, worse, thin=True))
+    equal = "\n".join(closing_words(dense, replace(worse, quality=2.99)))
     assert "pays in quality" not in equal
     assert "-0.01 bits/byte" in equal
     assert "WARNING" in "\n".join(closing_words(dense, replace(worse, replicas_agree=False)))
 
 
 @pytest.mark.parametrize("moment", ["Training twice", "step 1/"], ids=["while ranks start", "while they train"])
-def test_ctrl_c_ends_cleanly(moment: str) -> None:
+def test_ctrl_c_ends_cleanly(moment: str, tmp_path: Path) -> None:
     # A session of its own, so that the signal reaches the whole process group as from a terminal; and listening to the
     # signal, which a shell that runs this suite in the background has told its children to ignore.
     listening = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
@@ -99,6 +107,7 @@ def test_ctrl_c_ends_cleanly(moment: str) -> None:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        cwd=tmp_path,
     )
     assert demonstration.stdout is not None
     while moment not in (line := demonstration.stdout.readline()):
@@ -111,7 +120,7 @@ def test_ctrl_c_ends_cleanly(moment: str) -> None:
     assert errors == ""
 
 
-def test_a_terminal_gets_a_live_table() -> None:
+def test_a_terminal_gets_a_live_table(tmp_path: Path) -> None:
     pytest.importorskip("rich")
     ours, theirs = pty.openpty()
     demonstration = subprocess.Popen(
@@ -119,6 +128,7 @@ def test_a_terminal_gets_a_live_table() -> None:
         stdout=theirs,
         stderr=subprocess.PIPE,
         env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "120"},
+        cwd=tmp_path,
     )
     os.close(theirs)
     screen = _read_all(ours)

@@ -10,6 +10,7 @@ from tests.mutants.of_owners import OF_OWNERS
 from tests.mutants.of_selectors import OF_SELECTORS
 from tests.mutants.of_steps import OF_STEPS
 from tests.mutants.of_torch import OF_TORCH
+from tests.mutants.of_training import OF_TRAINING
 from tests.mutants.of_wire import OF_WIRE
 
 README = ROOT / "tests" / "README.md"
@@ -24,6 +25,7 @@ CHAPTERS: dict[str, tuple[Mutant, ...]] = {
     "Sums on their way": OF_OWNERS,
     "Agreement and failure": OF_STEPS,
     "DDP, checkpoints, life": OF_TORCH,
+    "Training runs": OF_TRAINING,
     "Emulated hosts": OF_LAB,
     "Choosing a plan": OF_CONTROL,
 }

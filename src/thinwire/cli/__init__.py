@@ -11,6 +11,8 @@ from thinwire.version import __version__
 _COMMANDS = {
     "doctor": "Look at this machine and say what thinwire can do on it.",
     "demo": "Train a small model twice, dense and compressed, and compare.",
+    "train": "Train a real model by several methods side by side.",
+    "report": "Make one page of what runs came to.",
     "plan": "Predict what a training step would take on so many hosts and such a network.",
     "probe": "Measure the network between ranks, link by link; started by torchrun.",
     "bench": "Measure thinwire on this machine.",

@@ -9,6 +9,7 @@ import hashlib
 import math
 import sysconfig
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
@@ -17,13 +18,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from thinwire.errors import ThinwireError
+from thinwire.tasks.task import DataError, Task
 
 _HELD_OUT = 10  # one file in so many
 _GENERATED = "_sysconfigdata"  # build settings of this interpreter, not prose
 
 
-class CorpusError(ThinwireError, FileNotFoundError):
+class CorpusError(DataError):
     """The text to train on is not there."""
 
 
@@ -168,37 +169,6 @@ class _Block(nn.Module):
         return stream + thought
 
 
-def optimizer_for(model: nn.Module, rate: float = 4e-3) -> torch.optim.AdamW:
-    """Give the model AdamW: what people train transformers with, and a hard case for compression.
-
-    Args:
-        model: What to optimize.
-        rate: The peak learning rate; see `rate_at`.
-
-    Returns:
-        The optimizer.
-    """
-    return torch.optim.AdamW(model.parameters(), lr=rate, betas=(0.9, 0.95), weight_decay=0.01)
-
-
-def rate_at(step: int, steps: int, rate: float) -> float:
-    """Warm up over a twentieth of the run, then follow a cosine down to a tenth.
-
-    Args:
-        step: From 0.
-        steps: Of the whole run.
-        rate: The peak.
-
-    Returns:
-        The learning rate of this step.
-    """
-    warm_up = max(1, steps // 20)
-    if step < warm_up:
-        return rate * (step + 1) / warm_up
-    done = (step - warm_up) / max(1, steps - warm_up)
-    return rate * (0.55 + 0.45 * math.cos(math.pi * done))
-
-
 def bits_per_byte(model: nn.Module, windows: Tensor, batch: int = 32) -> float:
     """Measure a model on given text.
 
@@ -213,6 +183,79 @@ def bits_per_byte(model: nn.Module, windows: Tensor, batch: int = 32) -> float:
     with torch.no_grad():
         total: float = sum(model(part).item() * len(part) for part in torch.split(windows, batch))
     return total / len(windows) / math.log(2)
+
+
+class Bytes(Task):
+    """Predict the next byte of Python's own sources with a small transformer and AdamW.
+
+    Args:
+        shape: Of the model.
+        size: Windows for each rank and step.
+        questions: Held-out windows to examine the model on.
+    """
+
+    name = "bytes"
+    about = "a byte-level transformer on the Python standard library's own sources, with AdamW"
+    unit = "bits/byte"
+    counted = "tokens"
+    steps = 400
+    rate = 4e-3
+
+    def __init__(self, shape: Shape | None = None, *, size: int = 8, questions: int = 128) -> None:
+        self.shape = shape or Shape()
+        self.size = size
+        self.questions = questions
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """The text, read when it is needed first."""
+        return Corpus.standard_library()
+
+    def model(self, *, rows: bool) -> nn.Module:
+        """A `ByteLM`.
+
+        Args:
+            rows: Of no use here.
+        """
+        return ByteLM(self.shape)
+
+    def batch(self, turn: tuple[int, int, int]) -> tuple[Tensor, ...]:
+        """Windows of text.
+
+        Args:
+            turn: Seed, step and rank.
+        """
+        return (self.corpus.batch(turn, self.size, self.shape.context),)
+
+    @property
+    def samples(self) -> int:
+        """Bytes that are predicted."""
+        return self.size * self.shape.context
+
+    def optimizer(self, model: nn.Module, rate: float) -> torch.optim.AdamW:
+        """AdamW: what people train transformers with, and a hard case for compression.
+
+        Args:
+            model: From `model`.
+            rate: Peak learning rate.
+        """
+        return torch.optim.AdamW(model.parameters(), lr=rate, betas=(0.9, 0.95), weight_decay=0.01)
+
+    def examine(self, model: nn.Module) -> float:
+        """Bits per byte of held-out text.
+
+        Args:
+            model: From `model`.
+        """
+        return bits_per_byte(model, self.corpus.examination(self.questions, self.shape.context))
+
+    def shown(self, loss: float) -> float:
+        """Nats as bits.
+
+        Args:
+            loss: What the model returned.
+        """
+        return loss / math.log(2)
 
 
 def _order(path: Path) -> int:

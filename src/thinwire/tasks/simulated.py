@@ -17,7 +17,7 @@ from thinwire.lab.threads import ThreadWire, run_threads
 from thinwire.layout import Layout
 from thinwire.ledger import Ledger
 from thinwire.plans import Plan
-from thinwire.tasks.byte_lm import ByteLM, Corpus, Shape, bits_per_byte, optimizer_for, rate_at
+from thinwire.tasks.byte_lm import ByteLM, Bytes, Corpus, Shape, bits_per_byte
 from thinwire.types import Observation, Turn
 
 
@@ -61,7 +61,8 @@ class Simulation:
         self.corpus = corpus if corpus is not None else Corpus.standard_library()
         torch.manual_seed(job.seed)
         self.model = ByteLM(job.shape)
-        self.optimizer: torch.optim.Optimizer = optimizer_for(self.model)
+        self._task = Bytes(job.shape)
+        self.optimizer: torch.optim.Optimizer = self._task.optimizer(self.model, job.rate)
         self.parameters = dict(self.model.named_parameters())
         self.layout = Layout.of({name: parameter.numel() for name, parameter in self.parameters.items()})
         self.ledgers = [Ledger() for _ in range(job.world)]
@@ -121,7 +122,7 @@ class Simulation:
         for span, parameter in zip(self.layout.spans, self.parameters.values(), strict=True):
             parameter.grad = carried[0].mean[span.start : span.stop].view_as(parameter).clone()
         for group in self.optimizer.param_groups:
-            group["lr"] = rate_at(self.steps, self.job.steps, self.job.rate)
+            group["lr"] = self._task.rate_at(self.steps, self.job.steps, self.job.rate)
         self.optimizer.step()
         self.steps += 1
         return [each.seen for each in carried]
