@@ -54,6 +54,8 @@ LAYERS = (
     "thinwire",
     "lab",
     "tasks",
+    "traces",
+    "analysis",
     "bench",
     "cli",
 )
