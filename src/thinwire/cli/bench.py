@@ -24,6 +24,9 @@ bench = App(
 )
 
 
+bench.command("thinwire.cli.bench_exchange:exchange", name="exchange", help="Measure how fast gradients meet.")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Preset:
     """What is measured where nothing else is said."""

@@ -15,6 +15,6 @@ deliver the mean of all elements. What fails is counted as ``#wrong``.
 Gain is the energy of the true mean that arrives: ``1 - |mean - delivered|^2 / |mean|^2``, for every method by the same
 formula, computed from inputs and outputs alone.
 
-How to add a contestant: a `Method`, and a `Contestant` that makes it. A module with a function ``contestants(densities)``
-can be given to the command with ``--peers``; ``benchmarks/peers`` of a checkout is one.
+How to add a contestant: a `Method`, and a `Contestant` that makes it. A module with a function
+``contestants(densities)`` can be given to the command with ``--peers``; ``benchmarks/peers`` of a checkout is one.
 """

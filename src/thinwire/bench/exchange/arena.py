@@ -3,9 +3,11 @@
 import struct
 import time
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 from thinwire.bench.exchange.method import Method
@@ -69,14 +71,15 @@ class Arena:
         start = self._begin()
         before = bytes_sent() if can_count() else 0
         _sleep_until(start)
-        began, mean, error = time.monotonic(), None, ""
+        began, found, error = time.monotonic(), None, ""
         try:
-            mean = method.exchange(gradient)
+            found = method.exchange(gradient)
         except Exception as raised:  # a method that cannot do it must not end the others' run
             error = f"{type(raised).__name__}: {raised}".splitlines()[0]
         ended = time.monotonic()
         sent = max(0, bytes_sent() - before) if can_count() else 0
-        check = 0 if mean is None else zlib.crc32(mean.detach().cpu().contiguous().numpy().data)
+        mean = None if found is None else _flat(found)
+        check = 0 if mean is None else zlib.crc32(mean.numpy().data)
         stages = [method.seconds.get(name, -1.0) for name in ("compress", "exchange", "decode")]
         return self._seen(_SEEN.pack(began, ended, sent, check, bool(error), *stages), mean, error)
 
@@ -104,9 +107,15 @@ class Arena:
         self.one_clock = len({boot for _, _, boot in notes}) == 1
         if not self.one_clock:
             return 0.0
-        latest = max(came for came, _, _ in notes)
+        latest: float = max(came for came, _, _ in notes)
         self._way = max(self._way, time.monotonic() - latest)
         return latest + 2 * max(way for _, way, _ in notes) + _LEAD
+
+
+def _flat(mean: Tensor | Sequence[Tensor]) -> Tensor:
+    """The mean in one piece, where the judge can read it."""
+    whole = mean if isinstance(mean, Tensor) else torch.cat([part.reshape(-1) for part in mean])
+    return whole.detach().reshape(-1).cpu().contiguous()
 
 
 def _sleep_until(moment: float) -> None:

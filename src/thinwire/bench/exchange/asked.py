@@ -87,7 +87,8 @@ class Asked:
             found: Sequence[Contestant] = module.contestants(densities(self.densities))
         except (ImportError, AttributeError) as error:
             raise BenchError(
-                f"{self.peers!r} cannot be used as peers ({error}); name a module with a function contestants(densities) "
-                f"that this Python finds, such as benchmarks.peers in a checkout (sys.path begins with {sys.path[0]!r})"
+                f"{self.peers!r} cannot be used as peers ({error}); name a module with a function "
+                f"contestants(densities) that this Python finds, such as benchmarks.peers in a checkout "
+                f"(sys.path begins with {sys.path[0]!r})"
             ) from error
         return found

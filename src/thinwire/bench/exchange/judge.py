@@ -44,7 +44,7 @@ class Judge:
             number: Which of the feed's gradients.
         """
         lost = whole = 0.0
-        for got, true in zip(delivered.split(_CHUNK), self.true_mean(number).split(_CHUNK), strict=True):
+        for got, true in zip(torch.split(delivered, _CHUNK), torch.split(self.true_mean(number), _CHUNK), strict=True):
             lost += float((got - true).double().square().sum())
             whole += float(true.double().square().sum())
         return 1.0 - lost / whole if whole else 1.0

@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -67,16 +67,17 @@ class Method(ABC):
         self.seconds: dict[str, float] = {}
 
     @abstractmethod
-    def exchange(self, gradient: Tensor) -> Tensor:
+    def exchange(self, gradient: Tensor) -> Tensor | Sequence[Tensor]:
         """Bring everybody's gradients together.
 
         Args:
             gradient: This rank's, flat; it may be overwritten.
 
         Returns:
-            The mean, flat; good until the next exchange.
+            The mean, flat or parameter by parameter; good until the next exchange.
         """
 
+    @abstractmethod
     def forget(self) -> None:
         """Owe nothing any more; keep all buffers, and what was learned."""
 

@@ -1,4 +1,4 @@
-"""thinwire's plans as contestants, called as the hook calls them: without a copy between the gradient and the exchange."""
+"""thinwire's plans as contestants, called as the hook calls them: with no copy between gradient and exchange."""
 
 import inspect
 import re

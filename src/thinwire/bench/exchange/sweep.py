@@ -159,7 +159,7 @@ class _Heat:
     def _look(self, tally: _Tally, method: Method, last: Sample, number: int) -> None:
         """Judge what the last exchange of a turn delivered."""
         assert last.mean is not None
-        delivered = last.mean.detach().reshape(-1)
+        delivered = last.mean
         tally.wrong += self._judge.wrong(delivered, number, tally.one.contract, method.owed())
         tally.wrong += len(last.differing) * self._feed.message.numel
         if self._arena.wire.rank == 0:
@@ -175,6 +175,9 @@ class _Broken(Method):
 
     def exchange(self, gradient: Tensor) -> Tensor:
         raise self._why
+
+    def forget(self) -> None:
+        """There is nothing."""
 
 
 def _made(one: Contestant, message: Message) -> Method:
