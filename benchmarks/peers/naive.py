@@ -10,7 +10,6 @@ from torch import Tensor
 
 from thinwire.bench.exchange.method import Contestant, Contract, Message, Method
 
-
 # torch renamed it; both names do the same.
 _all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
 

@@ -14,6 +14,7 @@ from thinwire.bench.exchange import launch, picture, table
 from thinwire.bench.exchange.asked import PLANS, Asked
 from thinwire.bench.exchange.rank import take_part
 from thinwire.bench.exchange.record import Run
+from thinwire.bench.words import words
 
 QUICK: dict[str, Any] = {"sizes": "100k", "densities": "1%", "rounds": 2, "seconds": 0.5}
 
@@ -30,7 +31,9 @@ class Options:
     only: Annotated[str, Parameter(help="Names of methods, with * for any letters; all if not given.")] = ""
     traces: Annotated[str, Parameter(help="Where gradients are recorded and found again.")] = "runs/traces"
     hosts: Annotated[int, Parameter(help="Ranks to start here; 4. Under torchrun, nobody is started.")] = 4
-    net: Annotated[str, Parameter(help="What the network is called in the table.")] = ""
+    net: Annotated[str, Parameter(help="Networks of thinwire lab, to measure in; under torchrun, what to call it.")] = (
+        ""
+    )
     rate: Annotated[str, Parameter(help="Bits per second of every rank's link, for the wire floor: 100M.")] = ""
     rounds: Annotated[int | None, Parameter(help="Turns of every method; 5 if not given.")] = None
     seconds: Annotated[float | None, Parameter(help="Measured for one method and size; 4 if not given.")] = None
@@ -83,7 +86,10 @@ def measure(options: Options) -> Run:
     asked = asked_of(options)
     if launch.started_by_others():
         return take_part(asked)
-    return launch.on_loopback(asked, options.hosts)
+    nets = tuple(words(options.net))
+    if nets and options.rate:
+        raise BenchError("asked for --net and --rate; a network of the lab has a rate of its own, so leave --rate out")
+    return launch.in_lab(asked, options.hosts, nets) if nets else launch.on_loopback(asked, options.hosts)
 
 
 def asked_of(options: Options) -> Asked:

@@ -109,7 +109,8 @@ class Arena:
             return 0.0
         latest: float = max(came for came, _, _ in notes)
         self._way = max(self._way, time.monotonic() - latest)
-        return latest + 2 * max(way for _, way, _ in notes) + _LEAD
+        start: float = latest + 2 * max(way for _, way, _ in notes) + _LEAD
+        return start
 
 
 def _flat(mean: Tensor | Sequence[Tensor]) -> Tensor:

@@ -12,9 +12,9 @@ from thinwire.bench.exchange.method import Message
 from thinwire.bench.figures import size as short
 from thinwire.traces import Recording, Trace, TraceError
 
-_LEARNT = {1_000_000: (50, 100), 10_000_000: (20, 40)}
-"""Up to which size which steps are recorded: a step takes as much longer as the model is larger."""
-_LARGE = (10, 20)
+_LEARNT = {1_000_000: 100, 10_000_000: 40}
+"""Up to which size which step is recorded: a step takes as much longer as the model is larger."""
+_LARGE = 20
 _DENSITY = 0.01
 _WAIT, _POLL = 3600.0, 0.5
 
@@ -24,7 +24,6 @@ class Feed:
 
     Attributes:
         message: Which parameters.
-        steps: How many different gradients there are.
     """
 
     def __init__(self, trace: Trace, world: int) -> None:
@@ -39,17 +38,17 @@ class Feed:
                 f"name another folder with --traces, and a trace for {world} ranks is recorded there"
             )
         self.message = Message(trace.parameters)
-        self.steps = len(trace.steps)
         self._trace = trace
 
-    def gradient(self, number: int, rank: int) -> Tensor:
-        """What one rank owed before it selected anything; not to be changed.
+    def gradient(self, rank: int) -> Tensor:
+        """What one rank owed in the last recorded step before it selected anything; not to be changed.
+
+        It is always the same step, since gains of different gradients could not be compared.
 
         Args:
-            number: Which of the gradients; they repeat.
             rank: Whose.
         """
-        return self._trace.gradient(self._trace.steps[number % self.steps], rank)
+        return self._trace.gradient(self._trace.steps[-1], rank)
 
 
 def folder(traces_in: str, size: int, world: int) -> Path:
@@ -73,8 +72,8 @@ def prepare(traces_in: str, size: int, world: int) -> None:
     """
     path = folder(traces_in, size, world)
     if not (path / "trace.json").exists():
-        steps = next((steps for limit, steps in _LEARNT.items() if size <= limit), _LARGE)
-        traces.record(path, Recording(steps=steps, world=world, density=_DENSITY, elements=size))
+        step = next((step for limit, step in _LEARNT.items() if size <= limit), _LARGE)
+        traces.record(path, Recording(steps=(step,), world=world, density=_DENSITY, elements=size))
 
 
 def feed(traces_in: str, size: int, world: int) -> Feed:

@@ -8,8 +8,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 
+from thinwire import lab
 from thinwire.bench.errors import BenchError
 from thinwire.bench.exchange import feed
 from thinwire.bench.exchange.asked import Asked
@@ -50,6 +54,47 @@ def on_loopback(asked: Asked, ranks: int) -> Run:
         ]
         _wait(processes)
         return Run.read(Path(folder) / "run.json")
+
+
+def in_lab(asked: Asked, ranks: int, nets: Sequence[str]) -> Run:
+    """Measure in emulated networks, one after the other, with a host of its own for every rank.
+
+    Args:
+        asked: What, on each of them.
+        ranks: How many.
+        nets: Names or descriptions of networks, as `thinwire.lab` knows them.
+
+    Returns:
+        One run with the cells of all networks.
+
+    Raises:
+        BenchError: It is no number of ranks, or a rank failed.
+        LabRefused: There is no such network, or it cannot be emulated here.
+        LabMissing: This machine lacks rights or tools.
+        LabFailed: A link is not what it was set to be.
+    """
+    known = [lab.network(net) for net in nets]
+    runs = [_in_one(asked, ranks, net) for net in known]
+    return reduce(lambda whole, more: whole.with_cells(more.cells), runs)
+
+
+def _in_one(asked: Asked, ranks: int, net: lab.Network) -> Run:
+    up, down = net.links()
+    rates = [link.rate for link in (up, down) if link.rate is not None]
+    slowest = f"{min(rates) / 1e6:g}M" if rates else ""
+    with tempfile.TemporaryDirectory(prefix="thinwire-bench-") as folder:
+        job = write_job(replace(asked, net=net.name, rate=slowest), ranks, Path(folder))
+        ended = lab.run_in(net, ranks, command(job), env={"OMP_NUM_THREADS": str(asked.threads)}, on_line=_pass_on)
+        failed = [each for each in ended if each.code]
+        if failed:
+            said = "\n".join(f"--- rank {each.rank}: {_death(each.code)}\n{each.output}" for each in failed)
+            raise BenchError(f"ranks failed on {net.name}:\n{said}")
+        return Run.read(Path(folder) / "run.json")
+
+
+def _pass_on(rank: int, _: str, line: str) -> None:
+    if rank == 0:
+        print(line.rstrip(), file=sys.stderr, flush=True)
 
 
 def write_job(asked: Asked, ranks: int, folder: Path) -> Path:

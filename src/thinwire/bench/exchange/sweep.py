@@ -106,7 +106,7 @@ class _Heat:
             first = number % len(tallies)
             for tally in (*tallies[first:], *tallies[:first]):
                 if not tally.missing and (tally.spent < self._asked.seconds or not tally.samples):
-                    self._turn(tally, number)
+                    self._turn(tally)
             self._tell(f"{self._asked.net}, {self._feed.message.numel} elements: round {number + 1}")
         return Cell(
             net=self._asked.net,
@@ -128,25 +128,25 @@ class _Heat:
             return ""
         return f"would take {expected:.0f} s at {amount(self._rate)}bit/s; --limit {expected + 1:.0f} waits for it"
 
-    def _turn(self, tally: _Tally, number: int) -> None:
+    def _turn(self, tally: _Tally) -> None:
         """Make the method, warm it up unless that takes too long, time some exchanges, and judge the last."""
         method = _made(tally.one, self._feed.message)
         known = tally.samples[-1].seconds if tally.samples else self._expected(tally.one)
         slow = known > self._asked.seconds / 2
-        if not slow and self._failed(tally, self._once(method, number)):
+        if not slow and self._failed(tally, self._once(method)):
             return
         timed: list[Sample] = []
         while not timed or (not slow and len(timed) < _TIMED and sum(sample.seconds for sample in timed) < 1.0):
-            timed.append(self._once(method, number))
+            timed.append(self._once(method))
             if self._failed(tally, timed[-1]):
                 return
         tally.samples += timed
-        self._look(tally, method, timed[-1], number)
+        self._look(tally, method, timed[-1])
 
-    def _once(self, method: Method, number: int) -> Sample:
+    def _once(self, method: Method) -> Sample:
         """One exchange of a gradient that already has in it whatever was owed."""
         method.forget()
-        self._scratch.copy_(self._feed.gradient(number, self._arena.wire.rank))
+        self._scratch.copy_(self._feed.gradient(self._arena.wire.rank))
         return self._arena.exchange(method, self._scratch)
 
     def _failed(self, tally: _Tally, sample: Sample) -> bool:
@@ -156,14 +156,14 @@ class _Heat:
             tally.missing = f"failed {where}: {sample.error or 'see the output of that rank'}"
         return bool(sample.failed)
 
-    def _look(self, tally: _Tally, method: Method, last: Sample, number: int) -> None:
+    def _look(self, tally: _Tally, method: Method, last: Sample) -> None:
         """Judge what the last exchange of a turn delivered."""
         assert last.mean is not None
         delivered = last.mean
-        tally.wrong += self._judge.wrong(delivered, number, tally.one.contract, method.owed())
+        tally.wrong += self._judge.wrong(delivered, tally.one.contract, method.owed())
         tally.wrong += len(last.differing) * self._feed.message.numel
         if self._arena.wire.rank == 0:
-            tally.gains.append(self._judge.gain(delivered, number))
+            tally.gains.append(self._judge.gain(delivered))
 
 
 class _Broken(Method):
