@@ -12,6 +12,8 @@ import pytest
 
 from thinwire.lab import ranks as lab
 
+pytest_plugins = ["thinwire.lab.fixtures"]
+
 lab.preload("hypothesis", "pytest")
 
 PoolFactory = Callable[[int], lab.RankPool]

@@ -27,7 +27,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
         assert f" {path.stem} " in said
 
 
-@pytest.mark.parametrize("command", ["doctor", "demo", "bench"])
+@pytest.mark.parametrize("command", ["doctor", "demo", "bench", "lab"])
 def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command, "--help"]) == 0
     assert f"Usage: thinwire {command}" in capsys.readouterr().out

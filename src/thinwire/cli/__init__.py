@@ -12,6 +12,7 @@ _COMMANDS = {
     "doctor": "Look at this machine and say what thinwire can do on it.",
     "demo": "Train a small model twice, dense and compressed, and compare.",
     "bench": "Measure thinwire on this machine.",
+    "lab": "Run programs on emulated hosts with thin links.",
 }
 _MISTAKE = 2
 _FAILURE = 1

@@ -1,14 +1,15 @@
 """A cluster of emulated hosts on this machine, from the outside.
 
-    with lab.cluster(hosts=4, net="wan-100m-20ms") as c:
-        job = c.start([sys.executable, "train.py"])
-        c.set_link(2, rate="5mbit")
-        print([ended.code for ended in job.wait()])
+with lab.cluster(hosts=4, net="wan-100m-20ms") as c:
+    job = c.start([sys.executable, "train.py"])
+    c.set_link(2, rate="5mbit")
+    print([ended.code for ended in job.wait()])
 """
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import median
 from types import TracebackType
 from typing import Any, Self
 
@@ -227,16 +228,36 @@ class Cluster:
             pairs: Who asks whom.
             count: How often.
         """
-        return list(self._line.ask("round_trips", pairs=list(pairs), count=count))
+        found = self._line.ask("round_trips", pairs=list(pairs), count=count)
+        return [median(trips) if trips else None for trips in found]
+
+    def lost(self, sender: int, receiver: int, count: int = 10_000) -> int:
+        """How many of so many small datagrams do not arrive.
+
+        Args:
+            sender: A host.
+            receiver: Another.
+            count: Datagrams.
+        """
+        return int(self._line.ask("lost", timeout=60.0 + 1e-3 * count, pair=[sender, receiver], count=count))
 
     # -------------------------------------------------------------------------------------------------------------
 
-    def _open(self) -> None:
-        """Set the network, and see that it is what it should be."""
-        self.set_net(self.net)
+    def open(self, check: bool = True) -> None:
+        """Set the network, and see that it is what it should be. `cluster` has done it.
+
+        Args:
+            check: Measure.
+        """
         up, down = self.net.links()
         links = {(host, way): link for host in range(self.hosts) for way, link in (("up", up), ("down", down))}
-        verify.rates(self._line, links)
+        if check and any(link.rate is not None for link in links.values()):
+            fast = [replace(link, delay=0.0, jitter=0.0, loss=0.0) for link in (up, down)]
+            self._line.ask("links", links=_all_links(self.hosts, *fast))
+            verify.rates(self._line, links)
+        self.set_net(self.net)
+        if check:
+            verify.round_trips(self._line, links, self.hosts)
 
     def _check(self, host: int) -> None:
         if not 0 <= host < self.hosts:
@@ -250,9 +271,7 @@ class Cluster:
                 job.events.put(event)
 
 
-def cluster(
-    hosts: int, net: str | Network = "lan-1g", *, check: bool = True, congestion: str = CONGESTION
-) -> Cluster:
+def cluster(hosts: int, net: str | Network = "lan-1g", *, check: bool = True, congestion: str = CONGESTION) -> Cluster:
     """Make a cluster: N hosts with access links as in a network, each link measured before it is used.
 
     Args:
@@ -271,7 +290,7 @@ def cluster(
     """
     made = Cluster(hosts, network(net), congestion)
     try:
-        made._open() if check else made.set_net(made.net)
+        made.open(check)
     except BaseException:
         made.close()
         raise
@@ -320,7 +339,7 @@ def _commands(schedule: Schedule, hosts: int, net: Network) -> list[list[Any]]:
             path = path.changed(**change.options)
             ways = dict(zip(("up", "down"), halves(path), strict=True))
             chosen = ways if change.direction == "both" else {change.direction: ways[change.direction]}
-            links = [[h, way, {n: getattr(link, n) for n in change.options}] for h in range(hosts) for way, link in chosen.items()]
-            command = {"do": "links", "links": links}
+            new = {way: {name: getattr(link, name) for name in change.options} for way, link in chosen.items()}
+            command = {"do": "links", "links": [[host, way, new[way]] for host in range(hosts) for way in new]}
         commands.append([change.at, command])
     return commands

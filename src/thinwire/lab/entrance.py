@@ -12,12 +12,7 @@ from thinwire.lab.errors import LabMissing
 
 _APART = ["--pid", "--fork", "--kill-child", "--mount-proc", "--net"]
 _TOOLS = {"ip": "iproute2", "tc": "iproute2", "unshare": "util-linux"}
-# The keeper must not import torch: it takes seconds, and a lab should take none. So it finds `thinwire` as an empty
-# package with the right folder, and imports from it only what needs nothing but the standard library.
-_BOOT = (
-    "import sys, types; package = types.ModuleType('thinwire'); package.__path__ = [sys.argv[1]]; "
-    "sys.modules['thinwire'] = package; from thinwire.lab.keeper import main; main(sys.argv[2:])"
-)
+_BOOT = "import sys; sys.path.append(sys.argv[1]); from thinwire.lab.keeper import main; main(sys.argv[2:])"
 MARK = "thinwire-lab-keeper"
 
 
@@ -64,9 +59,9 @@ def spawn(arguments: list[str], owner: int) -> "subprocess.Popen[bytes]":
     Raises:
         LabMissing: There can be no lab here.
     """
-    package = str(Path(__file__).resolve().parents[1])
+    folder = str(Path(__file__).resolve().parents[2])
     return subprocess.Popen(
-        [*words(), sys.executable, "-I", "-c", _BOOT, package, MARK, identity(os.getpid()), *arguments, str(owner)],
+        [*words(), sys.executable, "-P", "-c", _BOOT, folder, MARK, identity(os.getpid()), *arguments, str(owner)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, "PATH": search_path()},

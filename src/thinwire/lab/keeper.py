@@ -20,8 +20,8 @@ from typing import Any
 from thinwire.errors import ThinwireError
 from thinwire.lab import probes
 from thinwire.lab.channel import LineReader, Message, send
-from thinwire.lab.errors import LabRefused
 from thinwire.lab.processes import Processes, Start
+from thinwire.lab.relay import Relay
 from thinwire.lab.switch import DIRECTIONS, Switch
 
 COMMANDS = 0
@@ -39,6 +39,7 @@ class Keeper:
     def __init__(self, hosts: int, congestion: str) -> None:
         self._switch = Switch(hosts, congestion)
         self._selector = selectors.DefaultSelector()
+        self._relay = Relay(self._switch.hosts)
         self._processes = Processes(self._switch, self._selector, self._tell)
         self._groups = [list(range(hosts))]
         self._cut: set[int] = set()
@@ -53,6 +54,7 @@ class Keeper:
             "counters": lambda _: self._switch.counters(),
             "play": self._play,
             "round_trips": lambda c: probes.round_trips(self._switch, [tuple(p) for p in c["pairs"]], c["count"]),
+            "lost": lambda c: probes.lost(self._switch, c["pair"], c["count"]),
             "flood": lambda c: probes.flood(self._switch, [tuple(w) for w in c["ways"]], c["seconds"]),
             "goodput": lambda c: probes.goodput(self._switch, [tuple(p) for p in c["pairs"]], c["seconds"]),
         }
@@ -80,6 +82,9 @@ class Keeper:
                     key.data()
             self._processes.reap()
             self._due()
+            if self._relay.ended():
+                self._tell({"event": "failed", "text": "what holds packets back in the lab has ended: see its output"})
+                return
 
     def _tell(self, message: Message) -> None:
         send(ANSWERS, message)
@@ -92,7 +97,7 @@ class Keeper:
                 answer["result"] = self._obey[command["do"]](command)
             except (ThinwireError, OSError) as error:
                 answer["error"] = str(error)
-                answer["refused"] = isinstance(error, LabRefused)
+                answer["kind"] = type(error).__name__
             self._tell(answer)
 
     def _start(self, command: Message) -> None:
@@ -104,6 +109,8 @@ class Keeper:
         for host, direction, options in command["links"]:
             for each in DIRECTIONS if direction == "both" else (direction,):
                 changed[host, each] = self._switch.links[host, each].changed(**options)
+        self._relay.set_links({**self._switch.links, **changed})
+        self._processes.helpers = {self._relay.process}
         self._switch.set_links(changed)
 
     def _cut_off(self, command: Message) -> None:

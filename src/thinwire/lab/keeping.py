@@ -10,11 +10,13 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from thinwire.errors import ThinwireError
 from thinwire.lab import entrance
 from thinwire.lab.channel import LineReader, Message, send
-from thinwire.lab.errors import LabFailed, LabRefused
+from thinwire.lab.errors import LabFailed, LabMissing, LabRefused
 
 _PATIENCE = 60.0
+_KINDS: dict[str, type[ThinwireError]] = {kind.__name__: kind for kind in (LabRefused, LabMissing)}
 
 
 class Line:
@@ -64,6 +66,7 @@ class Line:
 
         Raises:
             LabRefused: It refused, and nothing changed.
+            LabMissing: The machine lacks something that this needs.
             LabFailed: It could not, or is gone.
         """
         number = next(self._numbers)
@@ -82,7 +85,7 @@ class Line:
         finally:
             del self._answers[number]
         if "error" in answer:
-            raise (LabRefused if answer.get("refused") else LabFailed)(answer["error"])
+            raise _KINDS.get(answer.get("kind", ""), LabFailed)(answer["error"])
         return answer.get("result")
 
     def close(self) -> None:

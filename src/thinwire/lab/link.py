@@ -1,7 +1,7 @@
 """One direction of a host's access link: how fast, how far, how reliable."""
 
 from dataclasses import dataclass, fields, replace
-from typing import Self
+from typing import Any, Self
 
 from thinwire.lab import quantities
 from thinwire.lab.errors import LabRefused
@@ -43,7 +43,9 @@ class Link:
         if not 0.0 <= self.delay <= _LONGEST:
             raise LabRefused(f"asked for a delay of {self.delay:g} s; write 0 to {_LONGEST:g} s")
         if not 0.0 <= self.jitter <= self.delay:
-            raise LabRefused(f"asked for a jitter of {self.jitter:g} s around a delay of {self.delay:g} s; write no more")
+            raise LabRefused(
+                f"asked for a jitter of {self.jitter:g} s around a delay of {self.delay:g} s; write no more than that"
+            )
         if not 0.0 <= self.loss < 1.0:
             raise LabRefused(f"asked for a loss of {self.loss:g}; write 0 to 99%, or cut the host off")
         if self.queue is not None and self.queue < 2 * 1514:
@@ -67,7 +69,8 @@ class Link:
         Args:
             **options: As the attributes. ``rate=None`` and ``rate="unlimited"`` mean no limit.
         """
-        return replace(self, **{name: _read(name, value) for name, value in options.items()})
+        read: dict[str, Any] = {name: _read(name, value) for name, value in options.items()}
+        return replace(self, **read)
 
     def __str__(self) -> str:
         parts = [quantities.show_rate(self.rate)]

@@ -84,7 +84,7 @@ _FLAPS = Schedule(
 NETWORKS: dict[str, Network] = {
     each.name: each
     for each in (
-        _named("loopback-like", "rate=unlimited", "as fast as this machine moves bytes"),
+        _named("unlimited", "rate=unlimited", "as fast as this machine moves bytes"),
         _named("lan-10g", "rate=10gbit", "a good cluster; most machines cannot carry it for many hosts"),
         _named("lan-1g", "rate=1gbit", "a rack with plain Ethernet"),
         _named("office-100m", "rate=100mbit", "desktops on an old switch"),

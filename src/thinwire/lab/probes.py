@@ -9,7 +9,6 @@ import struct
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from statistics import median
 
 from thinwire.lab.switch import Switch, address
 
@@ -19,13 +18,14 @@ _CHUNK = bytes(1 << 18)
 _WARM = 0.25  # of the time, for TCP to find its pace
 _PATIENCE = 5.0
 _SETTLE = 0.02
+_BATCH, _PAUSE, _SILENCE = 64, 0.002, 0.5
 _DISCARD = 9
 _UDP_SEGMENT = 103
 _DATAGRAM, _FRAME = 1472, 1514
 
 
-def round_trips(switch: Switch, pairs: Sequence[Pair], count: int) -> list[float | None]:
-    """The median round trip of a small datagram, in seconds, for each pair; None where none came back.
+def round_trips(switch: Switch, pairs: Sequence[Pair], count: int) -> list[list[float]]:
+    """The round trips of small datagrams, in seconds, for each pair; fewer than asked for where none came back.
 
     This process is both ends, so no other process has to be woken up on the way.
 
@@ -36,7 +36,7 @@ def round_trips(switch: Switch, pairs: Sequence[Pair], count: int) -> list[float
     """
     ends = [(_datagram(switch, asker), _datagram(switch, answerer)) for asker, answerer in pairs]
     try:
-        return [_median(trips) for trips in _ask(ends, pairs, count)]
+        return _ask(ends, pairs, count)
     finally:
         for end in ends:
             for each in end:
@@ -70,10 +70,6 @@ def _ask(ends: list[tuple[socket.socket, socket.socket]], pairs: Sequence[Pair],
             elif pair in open_pairs and time.perf_counter() - sent[pair] > 1.0:
                 ask(pair)  # a question or an answer was lost
     return trips
-
-
-def _median(trips: list[float]) -> float | None:
-    return median(trips) if trips else None
 
 
 def _datagram(switch: Switch, host: int) -> socket.socket:
@@ -125,6 +121,36 @@ def _connect(switch: Switch, pair: Pair) -> tuple[socket.socket, socket.socket]:
     sender.settimeout(None)
     receiver.settimeout(_PATIENCE)
     return sender, receiver
+
+
+def lost(switch: Switch, pair: Pair, count: int) -> int:
+    """How many of so many datagrams do not arrive.
+
+    Args:
+        switch: The hosts.
+        pair: From whom to whom.
+        count: Datagrams, sent no faster than they fit into the link's queue.
+    """
+    sender, receiver = _datagram(switch, pair[0]), _datagram(switch, pair[1])
+    receiver.setblocking(False)
+    arrived = 0
+    with contextlib.closing(sender), contextlib.closing(receiver):
+        target = receiver.getsockname()
+        for number in range(count):
+            sender.sendto(b"thinwire", target)
+            if number % _BATCH == 0:
+                arrived += _drain(receiver, _PAUSE)
+        while more := _drain(receiver, _SILENCE):
+            arrived += more
+    return count - arrived
+
+
+def _drain(receiver: socket.socket, patience: float) -> int:
+    arrived = 0
+    while select.select([receiver], [], [], 0.0 if arrived else patience)[0]:
+        receiver.recv(64)
+        arrived += 1
+    return arrived
 
 
 def flood(switch: Switch, ways: Sequence[Way], seconds: float) -> list[float]:

@@ -113,7 +113,7 @@ def _read_change(at: float, words: list[str]) -> Change:
         case ["host", host, _, *_] if host.isdecimal():
             return Change(at=at, who=int(host), options=read_options(" ".join(words[2:])))
         case [_] | [_, _] if all(re.fullmatch(r"\d+(\.\d*)?", word) for word in words):
-            names = zip(("rate", "delay"), words, (1e6, 1e-3))
+            names = zip(("rate", "delay"), words, (1e6, 1e-3), strict=False)
             return Change(at=at, options={name: float(word) * unit for name, word, unit in names})
     raise LabRefused(
         f"{' '.join(words)!r} is no change; write net OPTIONS, host N [up|down] OPTIONS, host N cut, host N mend, "

@@ -8,6 +8,8 @@ from thinwire.lab.keeping import Line
 from thinwire.lab.link import Link
 
 _ROUNDS = (0.1, 0.2, 0.4, 0.8)
+_QUESTIONS = (1, 3, 9, 27)
+_SLACK = 1e-3
 _SHORTFALL, _EXCESS = 0.93, 1.05
 Links = dict[tuple[int, str], Link]
 
@@ -81,3 +83,41 @@ def _judge(readings: list[Reading]) -> None:
         f"{worst} while all hosts use theirs: this machine, as busy as it is now, moves {total} in all and is too slow "
         f"for this network. Nothing was run. Use fewer hosts or a lower rate."
     )
+
+
+def round_trips(line: Line, links: Links, hosts: int) -> None:
+    """Have every link's delay measured, in a ring.
+
+    Args:
+        line: To the keeper.
+        links: What is set.
+        hosts: How many.
+
+    Raises:
+        LabFailed: A round trip is not what it was set to be.
+    """
+    pairs = [(host, (host + 1) % hosts) for host in range(hosts)]
+    wrong: list[str] = []
+    for count in _QUESTIONS:
+        found = line.ask("round_trips", pairs=pairs, count=count)
+        wrong = [wrong_trip(links, pair, trips) for pair, trips in zip(pairs, found, strict=True)]
+        if not any(wrong):
+            return
+    raise LabFailed(f"{next(text for text in wrong if text)}. Nothing was run.")
+
+
+def wrong_trip(links: Links, pair: tuple[int, int], trips: list[float]) -> str:
+    """What is wrong with a round trip; empty if nothing is.
+
+    Args:
+        links: What is set.
+        pair: Two hosts.
+        trips: What was measured, in seconds. The shortest counts, as a busy machine makes some longer.
+    """
+    ways = [links[host, direction] for host in pair for direction in ("up", "down")]
+    wanted, jitter = sum(way.delay for way in ways), sum(way.jitter for way in ways)
+    found = min(trips, default=None)
+    if found is not None and abs(found - wanted) <= max(_SLACK, 0.05 * wanted) + jitter:
+        return ""
+    was = "none came back" if found is None else f"it took {quantities.show_time(found)}"
+    return f"from host {pair[0]} to {pair[1]} and back was set to {quantities.show_time(wanted)}, and {was}"
