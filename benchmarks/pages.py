@@ -1,33 +1,94 @@
-"""Put the measured figures into the documentation: `python benchmarks/pages.py`, from the runs under `results`."""
+"""Put the measured figures into the pages: `python benchmarks/pages.py`, from the runs under `results`.
+
+A page says where a run's figures go, and they are written there::
+
+    <!-- figures of benchmarks/results/kernels.json -->
+    <!-- end of figures -->
+"""
 
 import re
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-from thinwire.bench.kernels import picture, table
-from thinwire.bench.kernels.record import Run
+import thinwire.bench.exchange.picture
+import thinwire.bench.exchange.table
+import thinwire.bench.kernels.picture
+import thinwire.bench.kernels.table
+from thinwire.bench.exchange.record import Run as Exchanges
+from thinwire.bench.kernels.record import Run as Kernels
 
 ROOT = Path(__file__).resolve().parents[1]
-RUN = ROOT / "benchmarks" / "results" / "kernels.json"
-PAGE = ROOT / "docs" / "kernels.md"
-PICTURE = ROOT / "docs" / "figures" / "kernels.svg"
-MARKED = re.compile(
-    r"(<!-- figures of benchmarks/results/kernels\.json -->\n)(.*?)(<!-- end of figures -->)", re.DOTALL
-)
 
 
-def renewed(page: str, run: Run) -> str:
-    """The page with the run's table in the place that is marked for it."""
-    text, count = MARKED.subn(lambda match: f"{match[1]}\n{table.for_page(run)}\n{match[3]}", page)
-    if count != 1:
-        raise ValueError(f"{count} places are marked for figures; there should be one")
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a run's figures go."""
+
+    run: Path
+    page: Path
+    figures: Callable[[Path], str]
+    """The text for the page, from the run's file."""
+    draw: Callable[[Path, Path], None] | None = None
+    """Draws the run of the first file into the second."""
+    picture: Path = ROOT
+    must: bool = True
+    """The page must have such a place."""
+
+
+def _kernels(run: Path) -> str:
+    return thinwire.bench.kernels.table.for_page(Kernels.read(run))
+
+
+def _draw_kernels(run: Path, picture: Path) -> None:
+    thinwire.bench.kernels.picture.draw(Kernels.read(run), picture)
+
+
+def _exchanges(run: Path) -> str:
+    table = thinwire.bench.exchange.table
+    return table.for_page(Exchanges.read(run), table.SHORT)
+
+
+def _summary(run: Path) -> str:
+    return thinwire.bench.exchange.table.summary(Exchanges.read(run))
+
+
+def _draw_exchanges(run: Path, picture: Path) -> None:
+    thinwire.bench.exchange.picture.draw(Exchanges.read(run), picture)
+
+
+PLACES = (
+    Place(
+        run=ROOT / "benchmarks" / "results" / "kernels.json", page=ROOT / "docs" / "kernels.md",
+        figures=_kernels, draw=_draw_kernels, picture=ROOT / "docs" / "figures" / "kernels.svg",
+    ),
+    Place(
+        run=ROOT / "benchmarks" / "results" / "exchange.json", page=ROOT / "docs" / "exchanges.md",
+        figures=_exchanges, draw=_draw_exchanges, picture=ROOT / "docs" / "figures" / "exchanges.svg",
+    ),
+    Place(
+        run=ROOT / "benchmarks" / "results" / "exchange.json", page=ROOT / "README.md", figures=_summary, must=False,
+    ),
+)  # fmt: skip
+
+
+def renewed(page: str, place: Place) -> str:
+    """The page with the run's figures in the place that is marked for them."""
+    name = re.escape(place.run.relative_to(ROOT).as_posix())
+    marked = re.compile(rf"(<!-- figures of {name} -->\n)(.*?)(<!-- end of figures -->)", re.DOTALL)
+    figures = place.figures(place.run)
+    text, count = marked.subn(lambda match: f"{match[1]}\n{figures}\n{match[3]}", page)
+    if count > 1 or (place.must and not count):
+        raise ValueError(f"{count} places are marked for {place.run.name}; there should be one")
     return text
 
 
 def main() -> int:
-    run = Run.read(RUN)
-    PAGE.write_text(renewed(PAGE.read_text(), run))
-    picture.draw(run, PICTURE)
+    for place in PLACES:
+        place.page.write_text(renewed(place.page.read_text(), place))
+        if place.draw is not None:
+            place.draw(place.run, place.picture)
     return 0
 
 

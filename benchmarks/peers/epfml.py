@@ -24,12 +24,14 @@ class EpfmlPowerSGD(Method):
         self._owed: Tensor | None = None
 
     def exchange(self, gradient: Tensor) -> list[Tensor]:
+        if self._owed is not None:
+            gradient.add_(self._owed)  # as autograd does, which adds to the .grad that holds the rest
         self._owed = gradient
         means: list[Tensor] = self._aggregator.aggregate(self._message.parts(gradient))
         return means
 
     def forget(self) -> None:
-        pass
+        self._owed = None
 
     def owed(self) -> Tensor | None:
         return self._owed

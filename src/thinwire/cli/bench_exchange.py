@@ -40,6 +40,8 @@ class Options:
     limit: Annotated[float, Parameter(help="Who will take longer on the link is left out; 60 seconds.")] = 60.0
     backend: Annotated[str, Parameter(help="Of the process group; gloo.")] = "gloo"
     threads: Annotated[int, Parameter(help="Of torch and the kernels, in each rank; 1.")] = 1
+    train: Annotated[str, Parameter(help="Train this instead, and time whole steps: byte_lm.")] = ""
+    steps: Annotated[int, Parameter(help="Of training; 60.")] = 60
     quick: Annotated[bool, Parameter(help="One small size, one density: within a minute.")] = False
 
 

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from thinwire.bench.errors import BenchError
-from thinwire.bench.exchange import ours
+from thinwire.bench.exchange import ours, training
 from thinwire.bench.exchange.method import Contestant
 from thinwire.bench.words import densities, rate, sizes, words
 
@@ -34,6 +34,8 @@ class Asked:
         limit: Who will take longer for one exchange, by bytes and rate, is not measured.
         backend: Of the process group.
         threads: That torch and the kernels may use in each rank.
+        train: A task to train instead of exchanging recorded gradients; empty for those.
+        steps: Of training.
     """
 
     sizes: str = "1M"
@@ -49,6 +51,8 @@ class Asked:
     limit: float = 60.0
     backend: str = "gloo"
     threads: int = 1
+    train: str = ""
+    steps: int = 60
 
     def __post_init__(self) -> None:
         """Refuse what has no meaning."""
@@ -58,6 +62,8 @@ class Asked:
         for name in ("seconds", "limit"):
             if not 0.0 < getattr(self, name) < 1e6:
                 raise BenchError(f"asked for {getattr(self, name)} {name}; write more than 0")
+        if self.train:
+            training.check(self.train, self.steps)
         if not 1 <= self.threads <= 64:
             raise BenchError(f"asked for {self.threads} threads; write 1 to 64")
 

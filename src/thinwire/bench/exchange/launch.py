@@ -114,7 +114,7 @@ def write_job(asked: Asked, ranks: int, folder: Path) -> Path:
     if not 2 <= ranks <= _MOST:
         raise BenchError(f"asked for {ranks} hosts; write 2 to {_MOST}")
     asked.contestants()
-    for size in sizes(asked.sizes):
+    for size in () if asked.train else sizes(asked.sizes):
         feed.prepare(asked.traces, size, ranks)
     said = {
         "asked": {**asked.words(), "traces": os.path.abspath(asked.traces)},

@@ -28,6 +28,7 @@ class Row:
         stages: Seconds of ``compress``, ``exchange`` and ``decode`` on the slowest rank, in the median.
         gain: Energy of the true mean that arrives.
         wrong: Elements that break what the method promises.
+        loss: What was learnt with it, in bits per byte, where something was trained.
         missing: Why it was not measured; empty if it was.
         note: What a reader must know.
     """
@@ -40,6 +41,7 @@ class Row:
     stages: dict[str, float] = field(default_factory=dict)
     gain: float | None = None
     wrong: int = 0
+    loss: float | None = None
     missing: str = ""
     note: str = ""
 
@@ -71,6 +73,7 @@ class Cell:
         rate: Bits per second that each rank can send; 0 where that is not known.
         world: How many ranks.
         size: Elements of the message, as asked for.
+        task: What was trained; empty where recorded gradients were exchanged.
         numel: Elements of the message.
         rows: Of all contestants.
     """
@@ -81,6 +84,7 @@ class Cell:
     size: int
     numel: int
     rows: list[Row]
+    task: str = ""
 
     @property
     def measured(self) -> list[Row]:
@@ -189,7 +193,7 @@ class Run:
 COLUMNS = (
     *("net", "rate", "ranks", "size", "count", "type", "method", "peer", "density", "repeats", "time", "spread"),
     *("algbw", "busbw", "dense_equivalent", "wire_bytes", "compress", "exchange", "decode", "to_dense", "to_floor"),
-    *("gain", "wrong"),
+    *("gain", "wrong", "loss"),
 )
 
 
@@ -199,7 +203,13 @@ def _line(cell: Cell, row: Row) -> list[Any]:
         *(cell.net, cell.rate, cell.world, cell.numel * _ITEM, cell.numel, "float32", row.name, int(row.peer)),
         *(row.density, len(row.seconds), row.median, row.spread, algbw(cell, row), busbw(row)),
         *(dense_equivalent(cell, row), row.bytes_sent, *(row.stages.get(name) for name in STAGES)),
-        *(dense.median / row.median if dense else None, row.median / floor if floor else None, row.gain, row.wrong),
+        *(
+            dense.median / row.median if dense else None,
+            row.median / floor if floor else None,
+            row.gain,
+            row.wrong,
+            row.loss,
+        ),
     ]
     return ["" if value is None else f"{value:.6g}" if isinstance(value, float) else value for value in found]
 

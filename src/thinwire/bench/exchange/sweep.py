@@ -2,7 +2,7 @@
 
 import statistics
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -14,9 +14,11 @@ from thinwire.bench.exchange.feed import Feed, feed
 from thinwire.bench.exchange.judge import Judge
 from thinwire.bench.exchange.method import Contestant, Message, Method
 from thinwire.bench.exchange.record import STAGES, Cell, Row, Run
+from thinwire.bench.exchange.training import Lessons
 from thinwire.bench.figures import amount
 from thinwire.bench.words import rate, sizes
 
+_WARM_STEPS = 2
 _TIMED = 3
 """Exchanges of one turn, while they are short."""
 
@@ -32,6 +34,14 @@ class _Tally:
     gains: list[float] = field(default_factory=list)
     wrong: int = 0
     missing: str = ""
+    loss: float | None = None
+
+    def failed(self, sample: Sample) -> bool:
+        """Whether it raised anywhere; then it takes part no more."""
+        if sample.failed:
+            where = f"on rank {', '.join(map(str, sample.failed))}"
+            self.missing = f"failed {where}: {sample.error or 'see the output of that rank'}"
+        return bool(sample.failed)
 
     @property
     def spent(self) -> float:
@@ -53,6 +63,7 @@ class _Tally:
             stages=stages,
             gain=statistics.mean(self.gains) if self.gains else None,
             wrong=self.wrong,
+            loss=self.loss,
             missing=self.missing,
             note=self.one.note,
         )
@@ -72,7 +83,11 @@ def sweep(asked: Asked, tell: Tell) -> Run:
     kept = machine.keep_memory()
     arena = Arena()
     load = machine.load()
-    cells = [_Heat(asked, arena, size, tell).cell() for size in sizes(asked.sizes)]
+    tell = tell if arena.wire.rank == 0 else _nothing
+    if asked.train:
+        cells = [_train(asked, arena, tell)]
+    else:
+        cells = [_Heat(asked, arena, size, tell).cell() for size in sizes(asked.sizes)]
     facts = {
         **machine.facts(),
         "ranks": arena.wire.world,
@@ -85,6 +100,38 @@ def sweep(asked: Asked, tell: Tell) -> Run:
     return Run(facts=facts, asked=asked.words(), cells=cells)
 
 
+def _train(asked: Asked, arena: Arena, tell: Tell) -> Cell:
+    """Let everybody's model learn, step by step in turns."""
+    lessons = Lessons(arena, asked.steps)
+    tallies = [_Tally(one, missing=one.absent) for one in asked.contestants()]
+    learners = {id(tally): lessons.learner(tally.one) for tally in tallies if not tally.missing}
+    nothing = torch.empty(0)
+    for step in range(asked.steps):
+        first = step % len(tallies)
+        for tally in (*tallies[first:], *tallies[:first]):
+            if tally.missing:
+                continue
+            learner = learners[id(tally)]
+            sample = arena.exchange(learner, nothing)
+            if not tally.failed(sample):
+                tally.wrong += len(sample.differing) * lessons.message.numel
+                # What is not needed any more is not kept: a mean for each step would fill the memory.
+                learner.samples.append(replace(sample, mean=None))
+        if (step + 1) % max(1, asked.steps // 5) == 0:
+            tell(f"{asked.net}, {asked.train}: step {step + 1}")
+    found = []
+    for tally in tallies:
+        if not tally.missing:
+            learner = learners[id(tally)]
+            tally.samples = learner.samples[min(_WARM_STEPS, asked.steps - 1) :]
+            tally.loss = lessons.loss(learner)
+        found.append(tally.row())
+    numel, world = lessons.message.numel, arena.wire.world
+    return Cell(
+        net=asked.net, rate=rate(asked.rate), world=world, size=numel, numel=numel, rows=found, task=asked.train
+    )
+
+
 class _Heat:
     """One size."""
 
@@ -92,7 +139,7 @@ class _Heat:
         self._asked = asked
         self._arena = arena
         self._size = size
-        self._tell = tell if arena.wire.rank == 0 else _nothing
+        self._tell = tell
         self._feed: Feed = feed(asked.traces, size, arena.wire.world)
         self._judge = Judge(self._feed, arena.wire)
         self._rate = rate(asked.rate)
@@ -133,12 +180,12 @@ class _Heat:
         method = _made(tally.one, self._feed.message)
         known = tally.samples[-1].seconds if tally.samples else self._expected(tally.one)
         slow = known > self._asked.seconds / 2
-        if not slow and self._failed(tally, self._once(method)):
+        if not slow and tally.failed(self._once(method)):
             return
         timed: list[Sample] = []
         while not timed or (not slow and len(timed) < _TIMED and sum(sample.seconds for sample in timed) < 1.0):
             timed.append(self._once(method))
-            if self._failed(tally, timed[-1]):
+            if tally.failed(timed[-1]):
                 return
         tally.samples += timed
         self._look(tally, method, timed[-1])
@@ -148,13 +195,6 @@ class _Heat:
         method.forget()
         self._scratch.copy_(self._feed.gradient(self._arena.wire.rank))
         return self._arena.exchange(method, self._scratch)
-
-    def _failed(self, tally: _Tally, sample: Sample) -> bool:
-        """Whether it raised anywhere; then it takes part no more."""
-        if sample.failed:
-            where = f"on rank {', '.join(map(str, sample.failed))}"
-            tally.missing = f"failed {where}: {sample.error or 'see the output of that rank'}"
-        return bool(sample.failed)
 
     def _look(self, tally: _Tally, method: Method, last: Sample) -> None:
         """Judge what the last exchange of a turn delivered."""

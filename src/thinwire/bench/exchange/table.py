@@ -6,6 +6,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from thinwire.bench import figures
 from thinwire.bench.exchange.record import STAGES, Cell, Row, Run, busbw, dense_equivalent
 from thinwire.bench.figures import amount, duration, times
 
@@ -14,9 +15,9 @@ _ITEM = 4
 
 HEAD = (
     *("method", "repeats", "time", "IQR", "algbw", "busbw", "dense-eq.", "sent/rank"),
-    *(*STAGES, "vs dense", "/ floor", "gain", "#wrong"),
+    *(*STAGES, "vs dense", "/ floor", "gain", "loss", "#wrong"),
 )
-SHORT = ("method", "time", "sent/rank", "vs dense", "/ floor", "gain", "#wrong")
+SHORT = ("method", "time", "sent/rank", "vs dense", "/ floor", "gain", "loss", "#wrong")
 """What a page has room for."""
 
 
@@ -28,7 +29,8 @@ def heading(cell: Cell) -> str:
     """
     rate = f" at {amount(cell.rate)}bit/s" if cell.rate else ""
     size = amount(cell.numel * _ITEM)
-    return f"{cell.net}{rate}, {cell.world} ranks, {size}B: {amount(cell.numel).strip()} float32"
+    task = f", steps of {cell.task}" if cell.task else ""
+    return f"{cell.net}{rate}{task}, {cell.world} ranks, {size}B: {amount(cell.numel).strip()} float32"
 
 
 def cells(cell: Cell, row: Row) -> dict[str, str]:
@@ -52,6 +54,7 @@ def cells(cell: Cell, row: Row) -> dict[str, str]:
         "vs dense": times(dense.median / row.median) if dense else _NONE,
         "/ floor": f"{row.median / floor:.2f}" if floor else _NONE,
         "gain": _NONE if row.gain is None else f"{row.gain:.3f}",
+        "loss": _NONE if row.loss is None else f"{row.loss:.3f}",
         "#wrong": str(row.wrong),
     }
 
@@ -66,7 +69,7 @@ def verdicts(cell: Cell) -> list[tuple[Row, Row | None]]:
     Args:
         cell: In which.
     """
-    return [(row, cell.rival(row)) for row in cell.measured if row.peer]
+    return [(row, cell.rival(row)) for row in cell.measured if row.peer and not cell.task]
 
 
 def verdict(peer: Row, rival: Row | None) -> str:
@@ -83,6 +86,18 @@ def verdict(peer: Row, rival: Row | None) -> str:
     return f"{peer.label}: {word} {times(ratio)} with {rival.label} (gain {rival.gain:.3f} and {peer.gain:.3f})"
 
 
+def columns(run: Run, head: tuple[str, ...] = HEAD) -> tuple[str, ...]:
+    """The columns that have something to say: a loss only where something was trained, a gain only where nothing was.
+
+    Args:
+        run: The run.
+        head: All of them.
+    """
+    trained = any(cell.task for cell in run.cells)
+    exchanged = any(not cell.task for cell in run.cells)
+    return tuple(name for name in head if {"gain": exchanged, "loss": trained}.get(name, True))
+
+
 def notes(run: Run) -> list[str]:
     """What a reader must know to understand the table.
 
@@ -95,7 +110,8 @@ def notes(run: Run) -> list[str]:
         f"{facts['cpu']}, {facts['cpus']} CPUs for {facts['ranks']} ranks, {asked['threads']} threads each; "
         f"{facts['backend']}, torch {facts['torch']}, thinwire {facts['thinwire']}, kernels {facts['kernels_active']}",
         f"load average {facts['load_before'][0]} before, {facts['load_after'][0]} after; {clock}",
-        "gradients: recorded from training, error-fed, the same for everybody; methods take turns",
+        "gradients: recorded from training, error-fed, the same for everybody; methods take turns. Steps of training: "
+        "forward, backward, exchange and update, one behind the other; loss: held-out, bits per byte",
         "time: median until the last rank has its mean, IQR: range of the middle half",
         "algbw: message / time, busbw: bytes sent by the busiest rank / time, "
         "dense-eq.: what a dense ring would have to send to be as quick",
@@ -136,7 +152,8 @@ def for_terminal(run: Run) -> Table:
         run: The run.
     """
     table = Table(box=SIMPLE_HEAD)
-    for number, name in enumerate(HEAD):
+    head = columns(run)
+    for number, name in enumerate(head):
         table.add_column(name, justify="right" if number else "left", no_wrap=True)
     for cell in run.cells:
         table.add_section()
@@ -144,8 +161,31 @@ def for_terminal(run: Run) -> Table:
         for row in cell.measured:
             style = "bold red" if row.wrong else "dim" if row.peer else ""
             found = cells(cell, row)
-            table.add_row(*(Text(found[name], style=style) for name in HEAD))
+            table.add_row(*(Text(found[name], style=style) for name in head))
     return table
+
+
+def summary(run: Run) -> str:
+    """A table with a line for each method and a column for each network: times, and the gain once.
+
+    Args:
+        run: The run.
+    """
+    lines = []
+    for size in dict.fromkeys(cell.size for cell in run.cells):
+        own = [cell for cell in run.cells if cell.size == size]
+        lines += [f"| {figures.size(size)} elements | gain | " + " | ".join(cell.net for cell in own) + " |"]
+        lines += ["|---" + "|--:" * (len(own) + 1) + "|"]
+        found = [{row.label: row for row in cell.measured} for cell in own]
+        for label in dict.fromkeys(label for rows in found for label in rows):
+            seen = [rows.get(label) for rows in found]
+            first = next(row for row in seen if row)
+            gain = _NONE if first.gain is None else f"{first.gain:.3f}"
+            name = label if first.peer else f"**{label}**"
+            times_ = [_duration(row.median) if row else _NONE for row in seen]
+            lines.append("| " + " | ".join([name, gain, *times_]) + " |")
+        lines.append("")
+    return "\n".join(lines)
 
 
 def for_page(run: Run, head: tuple[str, ...] = HEAD) -> str:
@@ -155,7 +195,7 @@ def for_page(run: Run, head: tuple[str, ...] = HEAD) -> str:
         run: The run.
         head: The columns.
     """
-    lines = []
+    lines, head = [], columns(run, head)
     for cell in run.cells:
         lines += [f"**{heading(cell)}**", "", "| " + " | ".join(head) + " |", "|---" + "|--:" * (len(head) - 1) + "|"]
         for row in cell.measured:
