@@ -85,7 +85,7 @@ def renewed(page: str, place: Place) -> str:
 
 
 def main() -> int:
-    for place in PLACES:
+    for place in (place for place in PLACES if place.run.exists()):
         place.page.write_text(renewed(place.page.read_text(), place))
         if place.draw is not None:
             place.draw(place.run, place.picture)

@@ -1,6 +1,7 @@
 """All mutants, and the list of them in tests/README.md."""
 
 from tests.mutants.mutant import ROOT, Mutant
+from tests.mutants.of_bench import OF_BENCH
 from tests.mutants.of_ledger import OF_LEDGER
 from tests.mutants.of_steps import OF_STEPS
 from tests.mutants.of_torch import OF_TORCH
@@ -14,6 +15,7 @@ CHAPTERS: dict[str, tuple[Mutant, ...]] = {
     "Bytes from peers": OF_WIRE,
     "Agreement and failure": OF_STEPS,
     "DDP, checkpoints, life": OF_TORCH,
+    "Measurements": OF_BENCH,
 }
 MUTANTS = tuple(mutant for chapter in CHAPTERS.values() for mutant in chapter)
 

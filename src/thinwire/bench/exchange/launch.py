@@ -44,11 +44,13 @@ def on_loopback(asked: Asked, ranks: int) -> Run:
         BenchError: It is no number of ranks, or a rank failed.
     """
     with tempfile.TemporaryDirectory(prefix="thinwire-bench-") as folder:
-        job = write_job(asked, ranks, Path(folder))
+        job = write_job(asked, ranks, Path(folder), leash=True)
         port = str(_free_port())
         processes = [
             subprocess.Popen(
-                command(job), env={**environment(rank, ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+                command(job),
+                stdin=subprocess.PIPE,
+                env={**environment(rank, ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port},
             )
             for rank in range(ranks)
         ]
@@ -97,13 +99,14 @@ def _pass_on(rank: int, _: str, line: str) -> None:
         print(line.rstrip(), file=sys.stderr, flush=True)
 
 
-def write_job(asked: Asked, ranks: int, folder: Path) -> Path:
+def write_job(asked: Asked, ranks: int, folder: Path, *, leash: bool = False) -> Path:
     """Write down what every rank is to do, with gradients recorded where they are missing.
 
     Args:
         asked: What is to be measured.
         ranks: By how many.
         folder: Where to; the result comes there as ``run.json``.
+        leash: Ranks end when their standard input does.
 
     Returns:
         The file.
@@ -118,6 +121,7 @@ def write_job(asked: Asked, ranks: int, folder: Path) -> Path:
         feed.prepare(asked.traces, size, ranks)
     said = {
         "asked": {**asked.words(), "traces": os.path.abspath(asked.traces)},
+        "leash": leash,
         "path": [os.path.abspath(path) for path in sys.path],
         "result": str(folder / "run.json"),
     }
@@ -159,7 +163,7 @@ def _wait(processes: list[subprocess.Popen[bytes]]) -> None:
     finally:
         for process in processes:
             process.kill()
-            process.wait()
+            process.communicate()
     failed = [rank for rank, process in enumerate(processes) if process.returncode]
     if failed:
         which = ", ".join(f"rank {rank} ({_death(processes[rank].returncode)})" for rank in failed)

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import threading
 from datetime import timedelta
 from pathlib import Path
 
@@ -32,6 +33,12 @@ def take_part(asked: Asked) -> Run:
         shutdown()
 
 
+def _die_with_parent() -> None:
+    """Whoever started this rank holds the other end of its standard input, until it is gone."""
+    sys.stdin.buffer.read()
+    os._exit(1)
+
+
 def _tell(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
@@ -46,6 +53,8 @@ def main(job: str) -> int:
         The exit status.
     """
     said = json.loads(Path(job).read_text())
+    if said["leash"]:
+        threading.Thread(target=_die_with_parent, daemon=True).start()
     sys.path[:0] = [path for path in said["path"] if path not in sys.path]
     run = take_part(Asked(**said["asked"]))
     if os.environ["RANK"] == "0":
