@@ -35,7 +35,9 @@ def take_part(asked: Asked) -> Run:
 
 def _die_with_parent() -> None:
     """Whoever started this rank holds the other end of its standard input, until it is gone."""
-    sys.stdin.buffer.read()
+    # Not by the buffered sys.stdin: its lock, held by this thread, would keep the interpreter from ending.
+    while os.read(0, 1):
+        continue
     os._exit(1)
 
 
