@@ -1,4 +1,4 @@
-"""A rank on an emulated host: a few steps with Gloo and thinwire, and the bytes, by our count and by the interface's."""
+"""A rank on an emulated host: a few steps with thinwire, and the bytes, by our count and by the interface's."""
 
 import json
 import os

@@ -10,17 +10,21 @@ import pytest
 import torch
 
 from tests.docs.pages import ROOT
-from thinwire.lab import Change, LabFailed, LabRefused, Schedule, run_in
+from thinwire.lab import Change, LabFailed, LabRefused, Schedule, run_in, verify
 from thinwire.lab.checking import check
 from thinwire.lab.fixtures import MakeCluster
 
 ENV = {"PYTHONPATH": ":".join([str(ROOT), *sys.path])}
 
 
-def test_links_carry_what_they_were_set_to_and_no_more(lab_cluster: MakeCluster) -> None:
-    cluster = lab_cluster(4, "rate=30mbit")
+def test_links_carry_no_more_than_they_were_set_to(lab_cluster: MakeCluster) -> None:
+    cluster = lab_cluster(4, "rate=10mbit")
     for path in check(cluster, seconds=0.6):
-        assert 0 < path.found_rate <= 1.15 * 30e6  # a queue that empties can give a little more
+        assert 0 < path.found_rate <= 1.25 * 10e6  # a queue that empties can give a little more
+
+
+def test_interfaces_count_to_the_byte(lab_cluster: MakeCluster) -> None:
+    cluster = lab_cluster(4, "rate=10mbit", check=False)
     before = cluster.counters()
     assert cluster.lost(0, 1, 100) == 0
     after = [now - then for now, then in zip(cluster.counters(), before, strict=True)]
@@ -30,18 +34,18 @@ def test_links_carry_what_they_were_set_to_and_no_more(lab_cluster: MakeCluster)
 
 
 def test_delay_is_a_path_of_two_links(lab_cluster: MakeCluster) -> None:
-    cluster = lab_cluster(3, "rate=50mbit delay=10ms")
+    cluster = lab_cluster(3, "rate=10mbit delay=10ms")
     cluster.set_link(2, "down", delay="35ms")
     near, far = cluster.round_trips([(0, 1), (0, 2)], 5)
     assert near >= 0.02
     assert far >= 0.05
-    cluster.set_net("rate=50mbit")
-    assert cluster.round_trips([(0, 2)], 5)[0] < 0.02
+    cluster.set_net("rate=10mbit")
+    assert cluster.round_trips([(0, 2)], 15)[0] < 0.02
 
 
 def test_what_is_lost_is_lost(lab_cluster: MakeCluster) -> None:
-    cluster = lab_cluster(2, "rate=100mbit loss=10%")
-    assert 0.07 < cluster.lost(0, 1, 4000) / 4000 < 0.13  # six standard deviations
+    cluster = lab_cluster(2, "loss=10%")
+    assert 0.06 < cluster.lost(0, 1, 4000) / 4000 < 0.14  # eight standard deviations
 
 
 def test_a_host_can_be_cut_off_and_let_back(lab_cluster: MakeCluster) -> None:
@@ -81,7 +85,12 @@ def test_a_schedule_is_played_and_repeated(lab_cluster: MakeCluster) -> None:
     assert cluster.lost(0, 1, 5) == 0
 
 
-PRINT = "import os; print({name: os.environ.get(name) for name in ('RANK', 'LOCAL_RANK', 'WORLD_SIZE', 'MASTER_ADDR')})"
+PRINT = """
+import os, sys
+print({name: os.environ.get(name) for name in ('RANK', 'LOCAL_RANK', 'WORLD_SIZE', 'MASTER_ADDR')})
+print("oops", file=sys.stderr)
+sys.exit(int(os.environ["RANK"]))
+"""
 
 
 def test_ranks_get_the_environment_of_torchrun(lab_cluster: MakeCluster) -> None:
@@ -148,19 +157,15 @@ def test_a_line_too_long_for_one_read_comes_whole(lab_cluster: MakeCluster) -> N
     ],
 )
 def test_shaping_that_did_not_take_is_found(lab_cluster: MakeCluster, command: list[str], said: str) -> None:
-    from thinwire.lab import verify
-
     cluster = lab_cluster(2, "rate=10mbit", check=False)
     links = {(host, way): cluster.net.path for host in range(2) for way in ("up", "down")}
     verify.rates(cluster._line, links)
-    assert [each.code for each in cluster.run(command)] == [0, 0]
+    assert [each.code for each in cluster.run(["tc", *change.split()])] == [0, 0]
     with pytest.raises(LabFailed, match=said):
         verify.rates(cluster._line, links)
 
 
 def test_a_delay_that_did_not_take_is_found(lab_cluster: MakeCluster) -> None:
-    from thinwire.lab import verify
-
     cluster = lab_cluster(2, "delay=20ms", check=False)
     links = {
         (host, way): link for host in range(2) for way, link in zip(("up", "down"), cluster.net.links(), strict=True)

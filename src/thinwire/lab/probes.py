@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from thinwire.lab.switch import Switch, address
+from thinwire.lab.urgency import be_urgent, urgent
 
 Pair = tuple[int, int]
 Way = tuple[int, str]
@@ -36,7 +37,8 @@ def round_trips(switch: Switch, pairs: Sequence[Pair], count: int) -> list[list[
     """
     ends = [(_datagram(switch, asker), _datagram(switch, answerer)) for asker, answerer in pairs]
     try:
-        return _ask(ends, pairs, count)
+        with urgent():
+            return _ask(ends, pairs, count)
     finally:
         for end in ends:
             for each in end:
@@ -165,7 +167,7 @@ def flood(switch: Switch, ways: Sequence[Way], seconds: float) -> list[float]:
     """
     children = [_fork(partial(_pour, *_spout(switch, way))) for way in ways]
     try:
-        time.sleep(_SETTLE)
+        time.sleep(2 * _SETTLE)
         before, began = switch.counters(), time.monotonic()
         time.sleep(seconds)
         after, spent = switch.counters(), time.monotonic() - began
@@ -208,6 +210,7 @@ def _fork(work: Callable[[], None]) -> int:
     child = os.fork()
     if child == 0:
         try:
+            be_urgent()
             work()
         finally:
             os._exit(0)

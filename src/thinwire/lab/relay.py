@@ -4,7 +4,6 @@ A process of its own, with a high priority, so that it keeps its times while ran
 it arrives, for the delay of the sender's up link and of the receiver's down link together.
 """
 
-import contextlib
 import ctypes
 import gc
 import heapq
@@ -25,6 +24,7 @@ from thinwire.lab.link import Link
 from thinwire.lab.namespaces import Namespace
 from thinwire.lab.nfqueue import ACCEPT, DROP, Queue
 from thinwire.lab.switch import DEVICE
+from thinwire.lab.urgency import be_urgent
 
 _RULE = ["INPUT", "-i", DEVICE, "-j", "NFQUEUE", "--queue-num", "0"]
 _SET_TIMER_SLACK, _SET_DEATH_SIGNAL = 29, 1
@@ -180,5 +180,4 @@ def _be_punctual() -> None:
     libc = ctypes.CDLL(None)
     libc.prctl(_SET_TIMER_SLACK, 1, 0, 0, 0)
     libc.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
-    with contextlib.suppress(PermissionError):
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    be_urgent()
