@@ -25,6 +25,7 @@ from thinwire.bench.exchange.method import Contract, Message, gather_bytes, ring
 from thinwire.bench.exchange.record import Cell, Row, Run
 from thinwire.bench.sockets import bytes_sent, can_count
 from thinwire.cli import bench_exchange, main
+from thinwire.lab.entrance import missing
 from thinwire.lab.threads import ThreadWire, run_threads
 from thinwire.traces import Recording, record
 
@@ -133,6 +134,16 @@ def test_steps_of_training_are_timed_and_judged_by_their_loss(tmp_path: Path) ->
     assert "gain" not in table.columns(run)
     assert table.verdicts(cell) == []
     assert "steps of byte_lm" in table.for_page(run)
+
+
+@pytest.mark.lab
+@pytest.mark.skipif(bool(missing()), reason=missing() or "there is a lab")
+def test_a_network_of_the_lab_gives_its_name_and_its_rate(traces: Path) -> None:
+    asked = Asked(sizes=SIZE, densities="10%", plans="dense,topk_allgather", traces=str(traces), rounds=1, seconds=0.2)
+    (cell,) = launch.in_lab(asked, WORLD, ["rate=50mbit delay=2ms"]).cells
+    assert (cell.net, cell.rate, cell.world) == ("rate=50mbit delay=2ms", 50e6, WORLD)
+    assert {row.label: row.wrong for row in cell.measured} == {"dense": 0, "topk_allgather 10 %": 0}
+    assert all(cell.floor(row) for row in cell.measured)
 
 
 # Who does wrong --------------------------------------------------------------------------------------------------
