@@ -15,7 +15,7 @@ USUAL = {
     "--peers": "benchmarks.peers",
     "--sizes": "5M,25M",
     "--densities": "0.1%,1%,10%",
-    "--plans": "dense,topk_allgather,topk_allgather:int4,ar_topk",
+    "--plans": "dense,topk_allgather,topk_allgather:int4,ar_topk,topk_allgather@20%,topk_allgather:int4@20%",
     "--net": ",".join(NETS),
     "--hosts": "4",
     "--rounds": "3",

@@ -301,6 +301,8 @@ def test_nothing_measured_is_nothing_drawn(run: Run, tmp_path: Path) -> None:
     [
         (["--plans", "topk_sideways"], "'topk_sideways'"),
         (["--plans", "topk_allgather:int5"], "int5"),
+        (["--plans", "topk_allgather@0"], "'0'"),
+        (["--plans", "dense@10%"], "has no density"),
         (["--plans", "ar_topk:int4"], "ar_topk:int4"),
         (["--sizes", "ten"], "'ten'"),
         (["--densities", "0"], "'0'"),
@@ -354,6 +356,7 @@ def test_rates_are_bits_per_second() -> None:
 def test_recipes_take_every_density_and_format() -> None:
     named = [(one.name, one.density) for one in ours.contestants("dense,topk_allgather:int4", (0.01, 0.1))]
     assert named == [("dense", None), ("topk_allgather:int4", 0.01), ("topk_allgather:int4", 0.1)]
+    assert [one.density for one in ours.contestants("ar_topk@20%", (0.01, 0.1))] == [0.2]
 
 
 def test_forecasts_are_those_of_rings() -> None:

@@ -19,6 +19,7 @@ _SEEN = struct.Struct("=ddQI?ddd")
 _LEAD = 0.03
 _SPIN = 0.002
 _WARM = 3
+_LONGEST = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +28,7 @@ class Sample:
 
     Attributes:
         seconds: Until the last rank had its mean.
+        apart: Seconds between the first rank's beginning and the last one's, by their common clock.
         bytes_sent: By the busiest rank.
         stages: Of the slowest rank.
         differing: Ranks that got other bits than rank 0.
@@ -36,6 +38,7 @@ class Sample:
     """
 
     seconds: float
+    apart: float
     bytes_sent: int | None
     stages: dict[str, float]
     differing: tuple[int, ...]
@@ -92,6 +95,7 @@ class Arena:
         named = zip(("compress", "exchange", "decode"), slowest[5:], strict=True)
         return Sample(
             seconds=max(ended) - min(began) if self.one_clock else max(taken),
+            apart=max(began) - min(began) if self.one_clock else 0.0,
             bytes_sent=max(sent) if can_count() else None,
             stages={name: seconds for name, seconds in named if seconds >= 0.0},
             differing=tuple(rank for rank, check in enumerate(checks) if check != checks[0]),
@@ -108,7 +112,7 @@ class Arena:
         if not self.one_clock:
             return 0.0
         latest: float = max(came for came, _, _ in notes)
-        self._way = max(self._way, time.monotonic() - latest)
+        self._way = min(_LONGEST, max(self._way, time.monotonic() - latest))
         start: float = latest + 2 * max(way for _, way, _ in notes) + _LEAD
         return start
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from thinwire import recipes
 from thinwire.bench.errors import BenchError
 from thinwire.bench.exchange.method import Contestant, Contract, Message, Method, ring_bytes
+from thinwire.bench.words import densities as read_densities
 from thinwire.bench.words import words
 from thinwire.carry import Cargo
 from thinwire.errors import PlanError
@@ -86,7 +87,7 @@ def contestants(patterns: str, densities: Sequence[float]) -> list[Contestant]:
 
     Args:
         patterns: Names of recipes with commas between, each with the format of its values if that is not the usual one,
-            such as ``ar_topk,topk_allgather:int4``.
+            and with a density of its own if it has one: ``ar_topk,topk_allgather:int4,topk_allgather:int4@20%``.
         densities: For recipes that have one.
 
     Returns:
@@ -99,12 +100,16 @@ def contestants(patterns: str, densities: Sequence[float]) -> list[Contestant]:
 
 
 def _of(word: str, densities: Sequence[float]) -> list[Contestant]:
-    parts = re.fullmatch(r"(\w+)(?::(\w+))?", word)
+    parts = re.fullmatch(r"(\w+)(?::(\w+))?(?:@(.+))?", word)
     recipe = recipes.RECIPES.get(parts[1]) if parts else None
     if parts is None or recipe is None:
         known = ", ".join(recipes.RECIPES)
         raise BenchError(f"{word!r} is no recipe; write one of {known}, with a format if you like: topk_allgather:int4")
     sparse = "density" in inspect.signature(recipe).parameters
+    if parts[3]:
+        if not sparse:
+            raise BenchError(f"{word!r}: {parts[1]} has no density; write {word.partition('@')[0]}")
+        densities = read_densities(parts[3])
     return [_contestant(parts[1], parts[2] or "", each) for each in (densities if sparse else [None])]
 
 
