@@ -279,6 +279,8 @@ def test_a_kept_run_is_shown_again(run: Run, tmp_path: Path, capsys: pytest.Capt
     assert "topk_allgather 1 %" in drawn
     assert main(["bench", "exchange", "--read", str(path), "--markdown"]) == 1
     assert capsys.readouterr().out == table.for_page(run)
+    assert main(["bench", "exchange", "--read", f"{path},{path}", "--json", str(tmp_path / "both.json")]) == 1
+    assert Run.read(tmp_path / "both.json").cells == [*run.cells, *run.cells]
 
 
 def test_the_summary_has_a_column_for_each_network(run: Run) -> None:

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import asdict, dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -54,7 +55,7 @@ class Output:
     csv: Annotated[Path | None, Parameter(help="Write the table here, in SI units.")] = None
     plot: Annotated[Path | None, Parameter(help="Draw a picture here, .png or .svg.")] = None
     markdown: Annotated[bool, Parameter(help="Print the table in Markdown.")] = False
-    read: Annotated[Path | None, Parameter(help="Measure nothing: show this file of --json again.")] = None
+    read: Annotated[str, Parameter(help="Measure nothing: show files of --json again, several as one.")] = ""
 
 
 def exchange(options: Options | None = None, output: Output | None = None) -> int:
@@ -67,10 +68,16 @@ def exchange(options: Options | None = None, output: Output | None = None) -> in
         files.check(path)
     if output.plot:
         drawing.check(output.plot)
-    run = Run.read(output.read) if output.read else measure(options)
+    run = _read(output.read) if output.read else measure(options)
     if os.environ.get("RANK", "0") == "0":
         _deliver(run, output)
     return 1 if run.failures else 0
+
+
+def _read(names: str) -> Run:
+    """Several runs as one: a cell is of one run in any case, and ratios are within cells."""
+    first, *others = (Run.read(Path(name)) for name in words(names))
+    return reduce(lambda whole, more: whole.with_cells(more.cells), others, first)
 
 
 def measure(options: Options) -> Run:

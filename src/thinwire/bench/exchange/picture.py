@@ -11,6 +11,7 @@ from thinwire.bench.exchange.record import Cell, Run
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_LEGEND = "time of one exchange (log); round: thinwire, square: others, stroke: the wire floor, figure: the gain"
 _OURS, _THEIRS = drawing.COLOURS[0], drawing.COLOURS[4]
 
 
@@ -46,7 +47,7 @@ def draw(run: Run, path: Path) -> None:
             axes = grid[sizes.index(cell.size)][nets.index(cell.net)]
             names = [row.label for other in drawn if other.size == cell.size for row in other.measured]
             _panel(axes, cell, list(dict.fromkeys(names)))
-        figure.supxlabel("time of one exchange (log); the figure is the gain", color=drawing.INK, fontsize="medium")
+        figure.supxlabel(_LEGEND, color=drawing.INK, fontsize="medium")
         words = " ".join(f"{table.heading(cell)}: {_in_words(cell)}." for cell in drawn)
         drawing.save(figure, path, "How long an exchange takes, and how much of the mean it brings", words)
 
