@@ -9,7 +9,7 @@ STAMP := $(VENV)/.thinwire-setup
 INSTALL_INPUTS := pyproject.toml CMakeLists.txt constraints.txt $(wildcard native/*/*.h native/*/*.cc)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint demo bench docs mutants clean
+.PHONY: help setup lab test lint demo bench docs mutants clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,12 +22,27 @@ $(STAMP): $(INSTALL_INPUTS)
 	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install -c constraints.txt -e '.[dev]'
 	touch $@
 
+lab: ## install what emulated networks need (as root, where apt-get is; never an error)
+	@missing=""; PATH="$$PATH:/usr/sbin:/sbin"; \
+	for tool in ip:iproute2 tc:iproute2 unshare:util-linux iptables:iptables; do \
+	  command -v $${tool%%:*} > /dev/null || missing="$$missing $${tool##*:}"; \
+	done; \
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+	  echo "emulated networks need$$missing: installing"; \
+	  { DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing || \
+	    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing; }; \
+	  } > /dev/null 2>&1 || echo "could not install$$missing; tests of emulated networks will be skipped"; \
+	else \
+	  echo "emulated networks need$$missing, which is not installed; their tests will be skipped"; \
+	fi
+
 lint: setup ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint ## lint, then the test suite
+test: lint lab ## lint, then the test suite
 	$(BIN)/python -m pytest -n 2
 
 demo: setup ## run the demonstration

@@ -160,7 +160,7 @@ def tools(tmp_path: Path, *names: str) -> str:
 
 def test_without_tools_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entrance, "search_path", lambda: str(tmp_path))
-    with pytest.raises(LabMissing, match=r"needs ip: install the package iproute2 .*make lab-setup"):
+    with pytest.raises(LabMissing, match=r"needs ip: install the package iproute2 .*make lab"):
         cluster(2, "lan-1g")
 
 
@@ -169,7 +169,7 @@ def test_without_iptables_there_are_rates_but_no_delay(
 ) -> None:
     made: Any = lab_cluster(2, "unlimited", check=False)
     made.close()
-    path = tools(tmp_path, "ip", "tc", "unshare")
+    path = tools(tmp_path, "ip", "tc", "bridge", "unshare")
     monkeypatch.setattr(entrance, "search_path", lambda: path)
     with cluster(2, "rate=10mbit", check=False) as made:
         assert made.lost(0, 1, 5) == 0

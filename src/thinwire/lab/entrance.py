@@ -11,7 +11,7 @@ from pathlib import Path
 from thinwire.lab.errors import LabMissing
 
 _APART = ["--pid", "--fork", "--kill-child", "--mount-proc", "--net"]
-_TOOLS = {"ip": "iproute2", "tc": "iproute2", "unshare": "util-linux"}
+_TOOLS = {"ip": "iproute2", "tc": "iproute2", "bridge": "iproute2", "unshare": "util-linux"}
 _BOOT = "import sys; sys.path.append(sys.argv[1]); from thinwire.lab.keeper import main; main(sys.argv[2:])"
 MARK = "thinwire-lab-keeper"
 
@@ -27,7 +27,7 @@ def missing() -> str:
         return "the lab needs Linux's network namespaces; use plain loopback here (thinwire.lab.ranks)"
     for tool, package in _TOOLS.items():
         if shutil.which(tool, path=search_path()) is None:
-            return f"the lab needs {tool}: install the package {package} (in a checkout as root: make lab-setup)"
+            return f"the lab needs {tool}: install the package {package} (in a checkout as root: make lab)"
     problem = _problem()
     if problem:
         return (

@@ -43,20 +43,21 @@ def lab_cluster() -> Iterator[MakeCluster]:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the mark known that tests of the lab get."""
-    config.addinivalue_line("markers", "lab: runs on emulated hosts (given to every test that takes lab_cluster)")
+    config.addinivalue_line("markers", "emulated: runs on emulated hosts (given to every test that takes lab_cluster)")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that take the fixture."""
     for item in items:
         if "lab_cluster" in getattr(item, "fixturenames", ()):
-            item.add_marker("lab")
+            item.add_marker("emulated")
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Say how many tests ran on emulated hosts, and why others did not."""
+    stats = terminalreporter.stats
     reports = {
-        outcome: [each for each in terminalreporter.stats.get(outcome, ()) if "lab" in getattr(each, "keywords", ())]
+        outcome: [report for report in stats.get(outcome, ()) if "emulated" in getattr(report, "keywords", ())]
         for outcome in ("passed", "failed", "skipped")
     }
     if not any(reports.values()):

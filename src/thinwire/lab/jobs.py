@@ -1,5 +1,6 @@
 """Programs on the hosts of a lab: one rank or several on each, with the environment that torchrun would give them."""
 
+import contextlib
 import os
 import queue
 import time
@@ -93,9 +94,10 @@ class Job:
         return [self._ended[rank] for rank in range(len(self._places))]
 
     def stop(self) -> None:
-        """Kill what still runs."""
+        """Kill what still runs. Where the lab is gone, nothing does."""
         if len(self._ended) < len(self._places):
-            self._kill()
+            with contextlib.suppress(LabFailed):
+                self._kill()
 
     def _hear(self, event: Message) -> None:
         if event["event"] == "failed":

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import time
 from collections.abc import Sequence
@@ -34,11 +35,17 @@ def find() -> list[Found]:
     for listing in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError, ValueError):
             words = listing.read_text().split("\0")
-            if MARK in words and "unshare" not in words[0]:
+            if MARK in words and _is_first(listing.parent):
                 owner, hosts = words[words.index(MARK) + 1 : words.index(MARK) + 3]
                 keeper, gone = int(listing.parent.name), identity(int(owner.split(":")[0])) != owner
                 found.append(Found(keeper=keeper, owner=int(owner.split(":")[0]), hosts=int(hosts), orphaned=gone))
     return sorted(found, key=lambda lab: lab.keeper)
+
+
+def _is_first(process: Path) -> bool:
+    """Whether a process is the first of a pid namespace of its own, as a keeper is and its children are not."""
+    numbers = re.search(r"^NSpid:(.*)$", (process / "status").read_text(), re.MULTILINE)
+    return numbers is not None and numbers[1].split()[1:][-1:] == ["1"]
 
 
 def clean(labs: Sequence[Found] | None = None) -> list[Found]:

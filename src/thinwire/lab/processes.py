@@ -127,15 +127,19 @@ class Processes:
         Returns:
             How many.
         """
+        killed: set[int] = set()
+        while victims := self._victims(job, host) - killed - {os.getpid()} - self.helpers:
+            for pid in victims:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            killed |= victims  # and again: some may have started others meanwhile
+        return len(killed)
+
+    def _victims(self, job: int | None, host: int | None) -> set[int]:
         if host is not None:
-            victims = self._switch.members(host)
-        else:
-            victims = {pid for pid, (start, _) in self._running.items() if start.job == job}
-            victims |= {pid for pid in everybody() if _session(pid) in victims}
-        for pid in victims - {os.getpid()} - self.helpers:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        return len(victims)
+            return self._switch.members(host)
+        leaders = {pid for pid, (start, _) in self._running.items() if start.job == job}
+        return leaders | {pid for pid in everybody() if _session(pid) in leaders}
 
 
 def _session(pid: int) -> int:

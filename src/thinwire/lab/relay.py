@@ -82,7 +82,7 @@ class Relay:
         if shutil.which("iptables") is None:
             raise LabMissing(
                 "delay, jitter and loss need iptables here, as this kernel has no netem: install the package iptables "
-                "(in a checkout as root: make lab-setup), or use a network of rates only, such as office-100m"
+                "(in a checkout as root: make lab), or use a network of rates only, such as office-100m"
             )
         queues = [Queue(host) for host in self._hosts]
         outlet, self._inlet = os.pipe()

@@ -5,7 +5,7 @@ The bridge's namespace is the keeper's. Host ``i`` has ``eth0``, whose other end
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from thinwire.lab.errors import LabFailed
 from thinwire.lab.link import Link
@@ -47,6 +47,7 @@ class Switch:
         self.links = {(host, direction): Link() for host in range(hosts) for direction in DIRECTIONS}
         self._bridges = 1
         self.centre.run(["ip", "-batch", "-"], _switch_lines(self.hosts))
+        self._settle_ports(range(hosts))
         _still(self.centre)
         for host, namespace in enumerate(self.hosts):
             _still(namespace)
@@ -93,6 +94,13 @@ class Switch:
             where = f"master switch{group_of[host]}" if host in group_of else "nomaster"
             lines.append(f"link set port{host} {where}")
         self.centre.run(["ip", "-batch", "-"], lines)
+        self._settle_ports({host for group in groups for host in group})
+
+    def _settle_ports(self, hosts: Collection[int]) -> None:
+        """Tell the bridge who is where. Otherwise it sends to everybody what is for somebody it has not heard yet."""
+        lines = [f"fdb replace {hardware(host)} dev port{host} master static" for host in hosts]
+        if lines:
+            self.centre.run(["bridge", "-batch", "-"], lines)
 
     def counters(self) -> list[dict[str, int]]:
         """What each host's interface has sent (up) and received (down) so far: bytes and packets."""

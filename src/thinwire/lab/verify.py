@@ -65,7 +65,8 @@ def rates(line: Line, links: Links) -> list[Reading]:
                 Reading(host=host, direction=direction, wanted=links[host, direction].rate or 0.0, found=rate)
                 for (host, _), rate in zip(ways, carried, strict=True)
             ]
-            if all(reading.fits for reading in readings):
+            fits = all(reading.fits for reading in readings)
+            if fits or (seconds > _ROUNDS[0] and any(reading.found > _EXCESS * reading.wanted for reading in readings)):
                 break
         _judge(readings)
         found += readings
