@@ -116,12 +116,12 @@ def test_stages_are_told_where_they_are_known(run: Run) -> None:
 
 
 def test_steps_of_training_are_timed_and_judged_by_their_loss(tmp_path: Path) -> None:
-    asked = Asked(plans="dense,topk_allgather", densities="10%", only="dense,topk*,ddp,broken,a-sum,naive*,elsewhere",
-                  peers="tests.cli.liars", train="byte_lm", steps=6, traces=str(tmp_path))  # fmt: skip
+    asked = Asked(plans="dense,topk_allgather", densities="10%", only="dense,topk*,ddp,broken,naive*,elsewhere",
+                  peers="tests.cli.liars", train="byte_lm", steps=4, traces=str(tmp_path))  # fmt: skip
     run = launch.on_loopback(asked, WORLD)
     (cell,) = run.cells
     found = {row.name: row for row in cell.rows}
-    assert len(found["ddp"].seconds) == 4
+    assert len(found["ddp"].seconds) == 2
     assert 3.0 < (found["ddp"].loss or 0.0) < 8.0
     # Debts are kept from step to step, so what selects the same learns the same.
     assert found["dense"].loss == found["ddp"].loss
@@ -136,7 +136,7 @@ def test_steps_of_training_are_timed_and_judged_by_their_loss(tmp_path: Path) ->
     assert "steps of byte_lm" in table.for_page(run)
 
 
-@pytest.mark.lab
+@pytest.mark.emulated
 @pytest.mark.skipif(bool(missing()), reason=missing() or "there is a lab")
 def test_a_network_of_the_lab_gives_its_name_and_its_rate(traces: Path) -> None:
     asked = Asked(sizes=SIZE, densities="10%", plans="dense,topk_allgather", traces=str(traces), rounds=1, seconds=0.2)
