@@ -68,7 +68,7 @@ def exchange(options: Options | None = None, output: Output | None = None) -> in
         files.check(path)
     if output.plot:
         drawing.check(output.plot)
-    run = _read(output.read) if output.read else measure(options)
+    run = _read(output.read) if output.read else measure(options, output.json)
     if os.environ.get("RANK", "0") == "0":
         _deliver(run, output)
     return 1 if run.failures else 0
@@ -80,11 +80,12 @@ def _read(names: str) -> Run:
     return reduce(lambda whole, more: whole.with_cells(more.cells), others, first)
 
 
-def measure(options: Options) -> Run:
+def measure(options: Options, keep: Path | None = None) -> Run:
     """Measure what the options ask for.
 
     Args:
         options: As they were written.
+        keep: A file for what there is after each network.
 
     Returns:
         The run; under torchrun whole on rank 0 only.
@@ -98,7 +99,9 @@ def measure(options: Options) -> Run:
     nets = tuple(words(options.net))
     if nets and options.rate:
         raise BenchError("asked for --net and --rate; a network of the lab has a rate of its own, so leave --rate out")
-    return launch.in_lab(asked, options.hosts, nets) if nets else launch.on_loopback(asked, options.hosts)
+    if not nets:
+        return launch.on_loopback(asked, options.hosts)
+    return launch.in_lab(asked, options.hosts, nets, on_run=lambda run: run.write(keep) if keep else None)
 
 
 def asked_of(options: Options) -> Asked:

@@ -8,9 +8,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import reduce
 from pathlib import Path
 
 from thinwire import lab
@@ -58,13 +57,14 @@ def on_loopback(asked: Asked, ranks: int) -> Run:
         return Run.read(Path(folder) / "run.json")
 
 
-def in_lab(asked: Asked, ranks: int, nets: Sequence[str]) -> Run:
+def in_lab(asked: Asked, ranks: int, nets: Sequence[str], *, on_run: Callable[[Run], None] = lambda run: None) -> Run:
     """Measure in emulated networks, one after the other, with a host of its own for every rank.
 
     Args:
         asked: What, on each of them.
         ranks: How many.
         nets: Names or descriptions of networks, as `thinwire.lab` knows them.
+        on_run: Is given what there is after each network, so that a later one that fails costs no more than itself.
 
     Returns:
         One run with the cells of all networks.
@@ -76,8 +76,14 @@ def in_lab(asked: Asked, ranks: int, nets: Sequence[str]) -> Run:
         LabFailed: A link is not what it was set to be.
     """
     known = [lab.network(net) for net in nets]
-    runs = [_in_one(asked, ranks, net) for net in known]
-    return reduce(lambda whole, more: whole.with_cells(more.cells), runs)
+    whole: Run | None = None
+    for net in known:
+        found = _in_one(asked, ranks, net)
+        whole = found if whole is None else whole.with_cells(found.cells)
+        on_run(whole)
+    if whole is None:
+        raise BenchError("asked for no network; name one, such as lan-1g")
+    return whole
 
 
 def _in_one(asked: Asked, ranks: int, net: lab.Network) -> Run:
