@@ -14,12 +14,13 @@ NETS = ("rate=10mbit", "office-100m", "lan-1g", "wan-100m-20ms")
 USUAL = {
     "--peers": "benchmarks.peers",
     "--sizes": "5M,25M",
-    "--densities": "0.1%,1%,10%",
-    "--plans": "dense,topk_allgather,topk_allgather:int4,ar_topk,topk_allgather@20%,topk_allgather:int4@20%",
+    "--densities": "0.1%,1%",
+    "--plans": "dense,topk_allgather,topk_allgather:int4,ar_topk,"
+    "ar_topk@10%,topk_allgather@10%,topk_allgather:int4@10%,topk_allgather:int4@20%",
     "--net": ",".join(NETS),
     "--hosts": "4",
-    "--rounds": "3",
-    "--seconds": "1",
+    "--rounds": "2",
+    "--seconds": "0.5",
     "--limit": "40",
     "--json": str(RESULTS / "exchange.json"),
     "--csv": str(RESULTS / "exchange.csv"),
