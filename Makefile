@@ -9,7 +9,7 @@ STAMP := $(VENV)/.thinwire-setup
 INSTALL_INPUTS := pyproject.toml CMakeLists.txt constraints.txt $(wildcard native/*/*.h native/*/*.cc)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test lint demo docs mutants clean
+.PHONY: help setup lab test lint demo bench docs mutants clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,10 @@ test: lint lab ## lint, then the test suite
 
 demo: setup ## run the demonstration
 	$(BIN)/thinwire demo
+
+bench: setup ## measure the headline table on emulated networks, and renew the pages that show it
+	$(BIN)/python -m benchmarks.headline
+	$(BIN)/python benchmarks/pages.py
 
 docs: setup ## build the documentation into site/, failing on any warning
 	$(BIN)/zensical build --clean --strict

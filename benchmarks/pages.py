@@ -1,62 +1,115 @@
-"""Put the measured figures into the documentation: `python benchmarks/pages.py`, from the runs under `results`."""
+"""Put the measured figures into the pages: `python benchmarks/pages.py`, from the runs under `results`.
+
+A page says where a run's figures go, and they are written there::
+
+    <!-- figures of benchmarks/results/kernels.json -->
+    <!-- end of figures -->
+"""
 
 import json
 import re
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
+import thinwire.bench.exchange.picture
+import thinwire.bench.exchange.table
+import thinwire.bench.kernels.picture
+import thinwire.bench.kernels.table
 from thinwire.analysis import tables
-from thinwire.bench.kernels import picture, table
-from thinwire.bench.kernels.record import Run
+from thinwire.bench.exchange.record import Run as Exchanges
+from thinwire.bench.kernels.record import Run as Kernels
 
 ROOT = Path(__file__).resolve().parents[1]
-RUN = ROOT / "benchmarks" / "results" / "kernels.json"
-PAGE = ROOT / "docs" / "kernels.md"
-PICTURE = ROOT / "docs" / "figures" / "kernels.svg"
-PAPERS = ROOT / "benchmarks" / "results" / "papers"
-FIGURES = {
-    "gaussian-k.md": ("gaussian_k", (tables.made_hits, tables.training_hits, tables.contraction)),
-    "importance-weighted-pruning.md": ("iwp", (tables.quality,)),
-}
-"""Which page has which tables of which run."""
 
 
-def filled(page: str, name: str, text: str) -> str:
-    """The page with a text in the place that is marked for it.
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a run's figures go."""
 
-    Raises:
-        ValueError: No place, or more than one, is marked.
-    """
-    marked = re.compile(rf"(<!-- figures of {re.escape(name)} -->\n)(.*?)(<!-- end of figures -->)", re.DOTALL)
-    page, count = marked.subn(lambda match: f"{match[1]}\n{text}\n{match[3]}", page)
-    if count != 1:
-        raise ValueError(f"{count} places are marked for figures of {name}; there should be one")
-    return page
+    run: Path
+    page: Path
+    figures: Callable[[Path], str]
+    """The text for the page, from the run's file."""
+    part: str = ""
+    """Which of several places for this run's figures it is."""
+    draw: Callable[[Path, Path], None] | None = None
+    """Draws the run of the first file into the second."""
+    picture: Path = ROOT
+    must: bool = True
+    """The page must have such a place."""
 
 
-def renewed(page: str, run: Run) -> str:
-    """The kernels' page with the run's table in the place that is marked for it."""
-    return filled(page, "benchmarks/results/kernels.json", table.for_page(run))
+def _kernels(run: Path) -> str:
+    return thinwire.bench.kernels.table.for_page(Kernels.read(run))
 
 
-def paper(page: str, name: str, parts: tuple[Callable[[tables.Result], str], ...]) -> str:
-    """A paper's page with its tables."""
-    result = json.loads((PAPERS / f"{name}.json").read_text())
-    for part in parts:
-        page = filled(page, f"benchmarks/results/papers/{name}.json: {part.__name__}", part(result))
-    return page
+def _draw_kernels(run: Path, picture: Path) -> None:
+    thinwire.bench.kernels.picture.draw(Kernels.read(run), picture)
+
+
+def _exchanges(run: Path) -> str:
+    table = thinwire.bench.exchange.table
+    return table.for_page(Exchanges.read(run), table.SHORT)
+
+
+def _summary(run: Path) -> str:
+    return thinwire.bench.exchange.table.summary(Exchanges.read(run))
+
+
+def _draw_exchanges(run: Path, picture: Path) -> None:
+    thinwire.bench.exchange.picture.draw(Exchanges.read(run), picture)
+
+
+def _paper(page: str, run: str, *parts: Callable[[tables.Result], str]) -> tuple[Place, ...]:
+    """The places of a paper's page: each table where its name is."""
+
+    def figures(part: Callable[[tables.Result], str]) -> Callable[[Path], str]:
+        return lambda path: part(json.loads(path.read_text()))
+
+    file = ROOT / "benchmarks" / "results" / "papers" / run
+    return tuple(
+        Place(run=file, page=ROOT / "docs" / "papers" / page, figures=figures(part), part=part.__name__)
+        for part in parts
+    )
+
+
+PLACES = (
+    *_paper("gaussian-k.md", "gaussian_k.json", tables.made_hits, tables.training_hits, tables.contraction),
+    *_paper("importance-weighted-pruning.md", "iwp.json", tables.quality),
+    Place(
+        run=ROOT / "benchmarks" / "results" / "kernels.json", page=ROOT / "docs" / "kernels.md",
+        figures=_kernels, draw=_draw_kernels, picture=ROOT / "docs" / "figures" / "kernels.svg",
+    ),
+    Place(
+        run=ROOT / "benchmarks" / "results" / "exchange.json", page=ROOT / "docs" / "exchanges.md",
+        figures=_exchanges, draw=_draw_exchanges, picture=ROOT / "docs" / "figures" / "exchanges.svg",
+    ),
+    Place(
+        run=ROOT / "benchmarks" / "results" / "exchange.json", page=ROOT / "README.md", figures=_summary, must=False,
+    ),
+)  # fmt: skip
+
+
+def renewed(page: str, place: Place) -> str:
+    """The page with the run's figures in the place that is marked for them."""
+    name = re.escape(place.run.relative_to(ROOT).as_posix() + (f": {place.part}" if place.part else ""))
+    marked = re.compile(rf"(<!-- figures of {name} -->\n)(.*?)(<!-- end of figures -->)", re.DOTALL)
+    figures = place.figures(place.run)
+    text, count = marked.subn(lambda match: f"{match[1]}\n{figures}\n{match[3]}", page)
+    if count > 1 or (place.must and not count):
+        raise ValueError(f"{count} places are marked for {place.run.name}; there should be one")
+    return text
 
 
 def main() -> int:
-    run = Run.read(RUN)
-    PAGE.write_text(renewed(PAGE.read_text(), run))
-    picture.draw(run, PICTURE)
-    for file, (name, parts) in FIGURES.items():
-        path = ROOT / "docs" / "papers" / file
-        path.write_text(paper(path.read_text(), name, parts))
-    for drawn in PAPERS.glob("*.png"):
+    for place in (place for place in PLACES if place.run.exists()):
+        place.page.write_text(renewed(place.page.read_text(), place))
+        if place.draw is not None:
+            place.draw(place.run, place.picture)
+    for drawn in (ROOT / "benchmarks" / "results" / "papers").glob("*.png"):
         shutil.copy(drawn, ROOT / "docs" / "figures" / drawn.name)
     return 0
 

@@ -21,7 +21,7 @@ from benchmarks import pages
 from tests.docs.pages import ROOT
 from tests.native import oracle
 from thinwire import kernels
-from thinwire.bench import machine
+from thinwire.bench import figures, machine, words
 from thinwire.bench.errors import BenchError
 from thinwire.bench.kernels import asked, bars, checks, picture, table
 from thinwire.bench.kernels.asked import Asked
@@ -399,8 +399,8 @@ def test_filters(patterns: str, names: list[str]) -> None:
 
 
 def test_lists() -> None:
-    assert asked.sizes("10k, 1M,7,10000") == (10_000, 1_000_000, 7)
-    assert asked.densities("0.1%,0.01,1") == (0.001, 0.01, 1.0)
+    assert words.sizes("10k, 1M,7,10000") == (10_000, 1_000_000, 7)
+    assert words.densities("0.1%,0.01,1") == (0.001, 0.01, 1.0)
     assert asked.threads("2,1") == (2, 1)
     assert asked.implementations("") == (kernels.active(),)
     assert asked.implementations("reference,reference") == ("reference",)
@@ -567,14 +567,14 @@ def test_the_bytes_of_indices_are_held_against_their_entropy() -> None:
     [(7.4, "7 ns"), (1500.0, "1.5 µs"), (999_600.0, "1000 µs"), (12_345_678.0, "12.3 ms"), (2.5e9, "2.5 s")],
 )
 def test_times_have_units(nanoseconds: float, text: str) -> None:
-    assert table.duration(nanoseconds) == text
+    assert figures.duration(nanoseconds) == text
 
 
 @pytest.mark.parametrize(
     ("count", "text"), [(25_000_000, "25M"), (1500, "1.5k"), (10_000, "10k"), (999, "999"), (1_234_567, "1234567")]
 )
 def test_sizes_are_short(count: int, text: str) -> None:
-    assert table.size(count) == text
+    assert figures.size(count) == text
 
 
 def test_the_page_has_every_row_and_the_circumstances(run: Run) -> None:
@@ -647,12 +647,14 @@ def test_wrong_results_give_status_1(run: Run, tmp_path: Path, capsys: pytest.Ca
 
 
 def test_the_documentation_shows_the_run_that_is_kept() -> None:
-    run = Run.read(pages.RUN)
-    page = pages.PAGE.read_text()
-    assert pages.renewed(page, run) == page
-    assert run.failures == []
+    for place in pages.PLACES:
+        if place.run.exists():
+            page = place.page.read_text()
+            assert pages.renewed(page, place) == page
+    kernels = next(place for place in pages.PLACES if place.run.name == "kernels.json")
+    assert Run.read(kernels.run).failures == []
     with pytest.raises(ValueError, match="0 places"):
-        pages.renewed("nothing is marked", run)
+        pages.renewed("nothing is marked", kernels)
 
 
 # The machine -----------------------------------------------------------------------------------------------------

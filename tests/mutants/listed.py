@@ -1,6 +1,7 @@
 """All mutants, and the list of them in tests/README.md."""
 
 from tests.mutants.mutant import ROOT, Mutant
+from tests.mutants.of_bench import OF_BENCH
 from tests.mutants.of_control import OF_CONTROL
 from tests.mutants.of_exchanges import OF_EXCHANGES
 from tests.mutants.of_kernels import OF_KERNELS
@@ -28,6 +29,7 @@ CHAPTERS: dict[str, tuple[Mutant, ...]] = {
     "Training runs": OF_TRAINING,
     "Emulated hosts": OF_LAB,
     "Choosing a plan": OF_CONTROL,
+    "Measurements": OF_BENCH,
 }
 MUTANTS = tuple(mutant for chapter in CHAPTERS.values() for mutant in chapter)
 

@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from thinwire.bench import machine
+from thinwire.bench import drawing, figures, files, machine, words
 from thinwire.bench.errors import BenchError
 from thinwire.bench.kernels import asked, picture, table
 from thinwire.bench.kernels.cases import FAMILIES
@@ -22,6 +22,9 @@ bench = App(
     help_format="plaintext",
     default_parameter=Parameter(show_default=False, negative=()),
 )
+
+
+bench.command("thinwire.cli.bench_exchange:exchange", name="exchange", help="Measure how fast gradients meet.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,13 +85,10 @@ def kernels(options: Options | None = None, output: Output | None = None) -> int
         for family, cases in FAMILIES.items():
             print(f"{family}: {', '.join(case.name for case in cases) or 'none yet'}")
         return 0
-    # Before anything is measured: nobody wants to learn after an hour that a file cannot be written.
     for path in filter(None, (output.json, output.plot)):
-        if path.is_dir() or not path.resolve().parent.is_dir():
-            why = "is a folder" if path.is_dir() else f"there is no folder {path.parent}"
-            raise BenchError(f"{path} cannot be written: {why}; write another name")
+        files.check(path)
     if output.plot:
-        picture.check(output.plot)
+        drawing.check(output.plot)
     run = Run.read(output.read) if output.read else _measure(sweep_of(options))
     if output.json:
         run.write(output.json)
@@ -115,8 +115,8 @@ def sweep_of(options: Options) -> asked.Asked:
     every = "1" if options.clock == "cpu" else f"1,{min(4, machine.usable_cpus())}"
     return asked.Asked(
         only=asked.cases(options.only),
-        sizes=asked.sizes(options.sizes or preset.sizes),
-        densities=asked.densities(options.densities or preset.densities),
+        sizes=words.sizes(options.sizes or preset.sizes),
+        densities=words.densities(options.densities or preset.densities),
         threads=asked.threads(options.threads or preset.threads or every),
         implementations=asked.implementations(options.kernels),
         data=asked.data(options.data),
@@ -153,7 +153,7 @@ def _line(heat: Heat | str) -> str:
     if isinstance(heat, str):
         return f"skipped {heat}"
     words = [
-        f"{one.name} {one.threads}T " + (table.duration(one.best) if one.nanoseconds else one.error)
+        f"{one.name} {one.threads}T " + (figures.duration(one.best) if one.nanoseconds else one.error)
         for one in heat.times
         if one.role is not Role.YARDSTICK
     ]

@@ -2,9 +2,8 @@
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeVar
 
 from thinwire import kernels
 from thinwire.bench.errors import BenchError
@@ -12,12 +11,10 @@ from thinwire.bench.kernels.case import Case
 from thinwire.bench.kernels.cases import FAMILIES
 from thinwire.bench.kernels.data import KINDS
 from thinwire.bench.kernels.measure import Clock, Effort
+from thinwire.bench.words import each, words
 
-_UNITS = {"": 1, "k": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 _MOST_THREADS = 64
-_LARGEST = 2_000_000_000
 
-T = TypeVar("T")
 Chosen = tuple[tuple[str, Case], ...]
 
 
@@ -88,7 +85,7 @@ def cases(patterns: str, families: Mapping[str, tuple[Case, ...]] = FAMILIES) ->
     if not patterns.strip():
         return every
     chosen: set[str] = set()
-    for pattern in _words(patterns):
+    for pattern in words(patterns):
         plain = pattern.replace("-", "_")
         found = {case.name for family, case in every if _means(plain, family, case.name)}
         if not found:
@@ -103,31 +100,13 @@ def _means(pattern: str, family: str, name: str) -> bool:
     return any(fnmatch.fnmatchcase(word, pattern) for word in (family, name, name.rstrip("_")))
 
 
-def sizes(text: str) -> tuple[int, ...]:
-    """Numbers of elements, such as ``10k,1M``.
-
-    Raises:
-        BenchError: It is no such list.
-    """
-    return _each(text, _size, "a size", "a whole number from 1 to 2G, such as 500, 10k or 25M")
-
-
-def densities(text: str) -> tuple[float, ...]:
-    """Parts of a whole, such as ``0.1%,0.01``.
-
-    Raises:
-        BenchError: It is no such list.
-    """
-    return _each(text, _density, "a density", "more than 0 and at most 1, such as 0.01 or 1%")
-
-
 def threads(text: str) -> tuple[int, ...]:
     """Numbers of threads, such as ``1,2``.
 
     Raises:
         BenchError: It is no such list.
     """
-    return _each(text, _threads, "a number of threads", f"a whole number from 1 to {_MOST_THREADS}")
+    return each(text, _threads, "a number of threads", f"a whole number from 1 to {_MOST_THREADS}")
 
 
 def implementations(text: str) -> tuple[str, ...]:
@@ -136,7 +115,7 @@ def implementations(text: str) -> tuple[str, ...]:
     Raises:
         KernelError: One does not exist, or cannot run here.
     """
-    names = tuple(_words(text)) or (kernels.active(),)
+    names = tuple(words(text)) or (kernels.active(),)
     if names == ("all",):
         return tuple(name for name, answer in kernels.available().items() if answer == "yes")
     for name in names:
@@ -168,36 +147,6 @@ def effort(rounds: int, seconds: float, clock: str) -> Effort:
     if clock not in set(Clock):
         raise BenchError(f"there is no clock {clock!r}; write {' or '.join(Clock)}")
     return Effort(rounds=rounds, seconds=seconds, clock=Clock(clock))
-
-
-def _each(text: str, parse: Callable[[str], T | None], what: str, instead: str) -> tuple[T, ...]:
-    found: dict[T, None] = {}
-    for word in _words(text):
-        value = parse(word)
-        if value is None:
-            raise BenchError(f"{word!r} is not {what}; write {instead}")
-        found[value] = None
-    if not found:
-        raise BenchError(f"{text!r} names not even {what}; write {instead}")
-    return tuple(found)
-
-
-def _words(text: str) -> Iterator[str]:
-    return (word.strip() for word in text.split(",") if word.strip())
-
-
-def _size(word: str) -> int | None:
-    parts = re.fullmatch(r"(\d{1,12})([kMG]?)", word)
-    value = int(parts[1]) * _UNITS[parts[2]] if parts else 0
-    return value if 1 <= value <= _LARGEST else None
-
-
-def _density(word: str) -> float | None:
-    try:
-        value = float(word.removesuffix("%")) / (100.0 if word.endswith("%") else 1.0)
-    except ValueError:
-        return None
-    return value if 0.0 < value <= 1.0 else None
 
 
 def _threads(word: str) -> int | None:

@@ -1,12 +1,9 @@
 """A run as a picture: how many times each kernel's floor everybody takes. Needs matplotlib."""
 
-import io
-import re
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from xml.sax.saxutils import escape
 
+from thinwire.bench import drawing, figures
 from thinwire.bench.errors import BenchError
 from thinwire.bench.kernels import table
 from thinwire.bench.kernels.record import Heat, Role, Run, Yardstick
@@ -14,34 +11,8 @@ from thinwire.bench.kernels.record import Heat, Role, Run, Yardstick
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_KINDS = {".png", ".svg"}
-
-# Okabe and Ito's colours, which stay apart for all kinds of colour vision, each with a shape of its own.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-_SHAPES = ("o", "s", "^", "D", "v", "P", "X")
-_INK, _FAINT = "#1f2328", "#8c959f"
-_NIGHT = {_INK: "#e6edf3", _FAINT: "#6e7681"}
-
 Key = tuple[str, int]
 """Who, and with how many threads."""
-
-
-def check(path: Path) -> None:
-    """Nothing, if a picture can be drawn there.
-
-    Args:
-        path: The file.
-
-    Raises:
-        BenchError: It is of no known kind, or matplotlib is missing.
-    """
-    if path.suffix not in _KINDS:
-        raise BenchError(f"a picture cannot be drawn as {path.name}; write a name that ends with .png or .svg")
-    if find_spec("matplotlib") is None:
-        raise BenchError(
-            "pictures need matplotlib: write pip install 'thinwire[plot]' "
-            "(in a checkout: pip install -c constraints.txt -e '.[plot]')"
-        )
 
 
 def draw(run: Run, path: Path) -> None:
@@ -54,7 +25,7 @@ def draw(run: Run, path: Path) -> None:
     Raises:
         BenchError: It cannot be drawn there.
     """
-    check(path)
+    drawing.check(path)
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -66,8 +37,7 @@ def draw(run: Run, path: Path) -> None:
     across = max(1, len({heat.density for heat in run.heats} - {None}))
     down = -(-len(panels) // across)
     marks = _marks(run)
-    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": "thinwire", "text.color": _INK, "axes.labelcolor": _INK}
-    with rc_context(settings):
+    with rc_context(drawing.SETTINGS):
         figure = Figure(figsize=(2.6 + 3.4 * across, 1.4 + down * (0.7 + 0.28 * len(kernels))), layout="constrained")
         FigureCanvasAgg(figure)
         grid = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True)
@@ -77,8 +47,8 @@ def draw(run: Run, path: Path) -> None:
             axes.set_visible(False)
         handles, labels = grid.flat[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper left", ncols=max(1, across * 2), frameon=False)
-        figure.supxlabel("times the floor (log)", color=_INK, fontsize="medium")
-        _save(figure, run, path)
+        figure.supxlabel("times the floor (log)", color=drawing.INK, fontsize="medium")
+        drawing.save(figure, path, "How many times its floor each kernel takes", _in_words(run))
 
 
 def _panels(run: Run) -> dict[str, list[Heat]]:
@@ -88,7 +58,7 @@ def _panels(run: Run) -> dict[str, list[Heat]]:
         own = [heat for heat in run.heats if heat.size == size]
         densities: list[float | None] = list(dict.fromkeys(heat.density for heat in own if heat.density is not None))
         for density in densities or [None]:
-            label = table.size(size) + " elements" + ("" if density is None else f", {100 * density:g} %")
+            label = figures.size(size) + " elements" + ("" if density is None else f", {100 * density:g} %")
             titles[label] = [heat for heat in own if heat.density in (density, None)]
     return titles
 
@@ -100,8 +70,8 @@ def _marks(run: Run) -> dict[Key, dict[str, Any]]:
     )
     return {
         key: {
-            "color": _COLOURS[number % len(_COLOURS)],
-            "marker": _SHAPES[number % len(_SHAPES)],
+            "color": drawing.COLOURS[number % len(drawing.COLOURS)],
+            "marker": drawing.SHAPES[number % len(drawing.SHAPES)],
             "label": f"{key[0]}, {key[1]} thread{'s' if key[1] > 1 else ''}",
         }
         for number, key in enumerate(keys)
@@ -122,7 +92,7 @@ def _panel(axes: "Axes", title: str, heats: list[Heat], kernels: list[str], mark
                 seen[key].append((one.best / floor, row + _apart(list(marks).index(key), len(marks))))
             elif one.name == Yardstick.ADD and one.threads == 1:
                 added.append((one.best / floor, row))
-    axes.axvline(1.0, color=_INK, linewidth=1.0)
+    axes.axvline(1.0, color=drawing.INK, linewidth=1.0)
     for key, places in seen.items():
         axes.plot(*_columns(places), linestyle="none", markersize=6, **marks[key])
     axes.plot(
@@ -130,19 +100,14 @@ def _panel(axes: "Axes", title: str, heats: list[Heat], kernels: list[str], mark
         linestyle="none",
         marker="|",
         markersize=12,
-        color=_FAINT,
+        color=drawing.FAINT,
         label="residual.add_(gradient), 1 thread",
     )
     axes.set_xscale("log")
     axes.set_yticks(range(len(kernels)), kernels)
     axes.set_ylim(len(kernels) - 0.5, -0.5)
-    axes.set_title(title, loc="left", fontsize="medium", color=_INK)
-    axes.grid(axis="both", color=_FAINT, alpha=0.3, linewidth=0.5)
-    axes.tick_params(color=_FAINT, labelcolor=_INK)
-    for side, spine in axes.spines.items():
-        spine.set_visible(side in ("left", "bottom"))
-        spine.set_color(_FAINT)
-    axes.patch.set_visible(False)
+    axes.set_title(title, loc="left", fontsize="medium", color=drawing.INK)
+    drawing.plain(axes)
 
 
 def _apart(number: int, of: int) -> float:
@@ -154,36 +119,11 @@ def _columns(places: list[tuple[float, float]]) -> tuple[list[float], list[float
     return [place[0] for place in places], [place[1] for place in places]
 
 
-def _save(figure: Any, run: Run, path: Path) -> None:
-    try:
-        if path.suffix == ".png":
-            figure.savefig(path, dpi=150, facecolor="white")
-            return
-        figure.patch.set_visible(False)
-        buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
-        path.write_text(_readable(buffer.getvalue(), run))
-    except OSError as error:
-        raise BenchError(f"{path} cannot be written: {error.strerror}") from error
-
-
-def _readable(svg: str, run: Run) -> str:
-    """Say in words what the picture shows, and let it be read on a dark page too."""
+def _in_words(run: Run) -> str:
+    """What the picture shows, for those who cannot see it."""
     words = "; ".join(
         f"{cells[0]} by {cells[1]}, {table.heading(heat)}: {cells[5]}"
         for heat, lines in table.rows(run)
         for cells in lines
     )
-    night = "".join(
-        f'[style*="{thing}: {ink}"] {{ {thing}: {light} !important }} '
-        for ink, light in _NIGHT.items()
-        for thing in ("fill", "stroke")
-    )
-    inside = (
-        "<title>How many times its floor each kernel takes</title>\n"
-        f"<desc>Time divided by the time that moving the kernel's bytes takes at the speed of a copy. {escape(words)}."
-        f"</desc>\n<style>@media (prefers-color-scheme: dark) {{ {night}}}</style>\n"
-    )
-    svg = re.sub(r"<\?xml.*?\?>\s*|<!DOCTYPE.*?>\s*", "", svg, flags=re.DOTALL)
-    svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    return re.sub(r"(<svg[^>]*>)", lambda match: match[1] + "\n" + inside, svg, count=1)
+    return f"Time divided by the time that moving the kernel's bytes takes at the speed of a copy. {words}."

@@ -1,13 +1,12 @@
 """What a run found, as records and as JSON."""
 
-import json
 import statistics
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from thinwire.bench.errors import BenchError
+from thinwire.bench import files
 
 SCHEMA = "thinwire bench kernels 1"
 
@@ -175,16 +174,7 @@ class Run:
         Raises:
             BenchError: It cannot be written there.
         """
-        try:
-            path.write_text(self._json())
-        except OSError as error:
-            raise BenchError(f"{path} cannot be written: {error.strerror}") from error
-
-    def _json(self) -> str:
-        """One line for each heat, so that files can be compared."""
-        content = {"schema": SCHEMA, **asdict(self)}
-        heats = ",\n".join(f"  {json.dumps(heat)}" for heat in content.pop("heats"))
-        return json.dumps(content, indent=1).removesuffix("\n}") + f',\n "heats": [\n{heats}\n ]\n}}\n'
+        files.write(path, files.to_json(SCHEMA, asdict(self), "heats"))
 
     @classmethod
     def read(cls, path: Path) -> "Run":
@@ -199,18 +189,12 @@ class Run:
         Raises:
             BenchError: There is no such file, or it is something else.
         """
-        try:
-            content = json.loads(path.read_text())
-            if content.pop("schema") != SCHEMA:
-                raise KeyError("schema")
-            heats = [Heat(**{**heat, "times": _times(heat["times"])}) for heat in content.pop("heats")]
-            return cls(heats=heats, **content)
-        except OSError as error:
-            raise BenchError(f"{path} cannot be read: {error.strerror}") from error
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise BenchError(
-                f"{path} is no run of this benchmark ({SCHEMA!r}); write one with thinwire bench kernels --json FILE"
-            ) from error
+        return files.read(path, SCHEMA, _run, "thinwire bench kernels --json FILE")
+
+
+def _run(content: dict[str, Any]) -> Run:
+    heats = [Heat(**{**heat, "times": _times(heat["times"])}) for heat in content.pop("heats")]
+    return Run(heats=heats, **content)
 
 
 def _times(items: list[dict[str, Any]]) -> list[Times]:

@@ -6,6 +6,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from thinwire.bench.figures import duration, size, times
 from thinwire.bench.kernels import bars
 from thinwire.bench.kernels.record import Heat, Role, Run, Times, Yardstick
 
@@ -80,38 +81,12 @@ def heading(heat: Heat) -> str:
     return size(heat.size) + ("" if heat.density is None else f", {100 * heat.density:g} %")
 
 
-def size(count: int) -> str:
-    """A number of elements, short.
-
-    Args:
-        count: How many.
-    """
-    for unit, name in ((1_000_000, "M"), (1_000, "k")):
-        if count >= unit and count % (unit // 10) == 0:
-            return f"{count / unit:g}{name}"
-    return str(count)
-
-
-def duration(nanoseconds: float) -> str:
-    """A time with its unit, in three digits.
-
-    Args:
-        nanoseconds: The time.
-    """
-    for unit, name in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
-        if nanoseconds >= unit:
-            return (
-                f"{nanoseconds / unit:.3g} {name}" if nanoseconds < 999.5 * unit else f"{nanoseconds / unit:.0f} {name}"
-            )
-    return f"{nanoseconds:.0f} ns"
-
-
 def _ratio(value: float, of: float | None) -> str:
     return f"{value / of:.2f}" if of else _NONE
 
 
 def _times(value: float | None) -> str:
-    return _NONE if value is None else f"{value:.3g}x" if value < 999.5 else f"{value:.0f}x"
+    return _NONE if value is None else times(value)
 
 
 def speeds(run: Run) -> list[str]:
