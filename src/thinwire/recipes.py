@@ -13,7 +13,6 @@ from thinwire.control.controller import Controller
 from thinwire.control.policies import MostProgress, Policy
 from thinwire.errors import PlanError
 from thinwire.exchanges import (
-    AllGather,
     AllReduce,
     DirectGather,
     DirectReduce,
@@ -34,7 +33,7 @@ def dense() -> Plan:
 
 
 def topk_allgather(density: float = 0.01, *, momentum: float = 0.0) -> Plan:
-    """Each rank's own top-k with error feedback, delta-coded, all-gathered.
+    """Each rank's own top-k with error feedback, delta-coded, gathered by all from all.
 
     Args:
         density: Fraction of the elements that each rank sends.
@@ -45,7 +44,7 @@ def topk_allgather(density: float = 0.01, *, momentum: float = 0.0) -> Plan:
         selector=TopK(density=density),
         agreement=Own(),
         codec=Delta(),
-        exchange=AllGather(),
+        exchange=DirectGather(),
         feedback=Feedback(momentum=momentum),
     )
 
