@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         OwnerReduce,
         RecursiveDoubling,
         RingReduce,
+        RoundedReduce,
     )
     from thinwire.ledger import Ledger
     from thinwire.lifecycle import shutdown
@@ -70,6 +71,7 @@ else:
             "OwnerReduce",
             "RecursiveDoubling",
             "RingReduce",
+            "RoundedReduce",
         ),
         "ledger": ("Ledger",),
         "lifecycle": ("shutdown",),
@@ -130,6 +132,7 @@ __all__ = [
     "RecursiveDoubling",
     "RingReduce",
     "Rounded",
+    "RoundedReduce",
     "SampledK",
     "Seeded",
     "Selection",

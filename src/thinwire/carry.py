@@ -19,7 +19,7 @@ from thinwire.ledger import Ledger, Page
 from thinwire.message import Expected, Kind
 from thinwire.observe.stats import Stopwatch
 from thinwire.plans import Plan
-from thinwire.protocols import SHORT, Outgoing, Wire
+from thinwire.protocols import SHORT, Outgoing, Wire, whole
 from thinwire.roll_call import Record, Roll, What, announce, describe, hear, in_step
 from thinwire.types import Delivery, Observation, Selection, Traffic, Turn
 from thinwire.units import accumulation_dtype, add_, energy, flatten, is_finite
@@ -293,7 +293,7 @@ def _outgoing(cargo: Cargo, plan: Plan, offer: _Offer, selection: Selection, rol
     shared = plan.shares_coordinates
     return Outgoing(
         selection=selection, room=offer.room, shared=shared, letter=offer.letter, sizes=roll.letters, turn=cargo.turn,
-        codec=plan.codec,
+        codec=plan.codec, rounded=lambda values: plan.selector.at(values, None),
         arrived=roll.came_along if plan.exchange.early and not shared else None,
     )  # fmt: skip
 
@@ -313,8 +313,10 @@ def _mean(delivery: Delivery, cargo: Cargo, page: Page | None, room: Tensor) -> 
     if page is None:
         return mean, True
     finite = is_finite(mean)
+    if finite and delivery.owed is not None:
+        page.give_back(delivery.owed)
     if finite and mean.dtype != total.dtype:
-        page.give_back(total - mean.to(total.dtype))
+        page.give_back(whole(total - mean.to(total.dtype)))
     return mean, finite
 
 

@@ -93,10 +93,10 @@ class Plan:
                 f"{type(self.exchange).__name__} adds up position by position, but with {agreement}() every rank has "
                 f"coordinates of its own; use Leader() or Seeded(), or the exchange AllGather()"
             )
-        if self.exchange.needs_shared and self.selector.rounds_values:
+        if self.exchange.needs_shared and self.selector.rounds_values and not self.exchange.drops:
             raise PlanError(
                 f"{type(self.exchange).__name__} carries sums, which do not fit the rounded format, so rounding would "
-                f"save nothing; use AllGather(), or do not round"
+                f"save nothing; use RoundedReduce() or AllGather(), or do not round"
             )
         if self.codec.full_only and not self.selector.covers_everything:
             raise PlanError(
@@ -111,8 +111,9 @@ class Plan:
 
     @property
     def keeps_nothing(self) -> bool:
-        """Everything is sent exactly, so this plan alone never leaves a debt."""
-        return self.selector.covers_everything and not self.selector.rounds_values and not self.feedback.momentum
+        """Everything is sent and delivered exactly, so this plan alone never leaves a debt."""
+        exact = not self.selector.rounds_values and not self.exchange.drops
+        return self.selector.covers_everything and exact and not self.feedback.momentum
 
     def replace(self, **parts: Any) -> "Plan":
         """The same plan with other parts."""

@@ -72,7 +72,7 @@ def test_every_option_is_in_the_fingerprint():
         (lambda: Plan(selector=TOP, codec=thinwire.Dense()), "Delta()"),
         (
             lambda: Plan(selector=Rounded(Everything(), to="bf16"), exchange=thinwire.AllReduce()),
-            "rounding would save nothing",
+            "use RoundedReduce()",
         ),
         (lambda: Plan.build({"selector": {"name": "topk", "density": 0.1}}), "Did you mean 'top-k'"),
         (lambda: Plan.build({"selector": {"name": "top-k", "densty": 0.1}}), "Did you mean 'density'"),

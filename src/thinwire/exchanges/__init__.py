@@ -8,6 +8,7 @@ from thinwire.exchanges.doubling_reduce import DoublingReduce
 from thinwire.exchanges.owner_reduce import OwnerReduce
 from thinwire.exchanges.recursive_doubling import RecursiveDoubling
 from thinwire.exchanges.ring_reduce import RingReduce
+from thinwire.exchanges.rounded_reduce import RoundedReduce
 from thinwire.protocols import Exchange
 from thinwire.registry import Table
 
@@ -22,6 +23,7 @@ EXCHANGES: Table[Exchange] = Table(
         "owner-reduce": OwnerReduce,
         "recursive-doubling": RecursiveDoubling,
         "ring-reduce": RingReduce,
+        "rounded-reduce": RoundedReduce,
     },
 )
 
@@ -35,4 +37,5 @@ __all__ = [
     "OwnerReduce",
     "RecursiveDoubling",
     "RingReduce",
+    "RoundedReduce",
 ]
