@@ -38,6 +38,8 @@ class Cargo:
     loss_scale: float = 1.0
     weights: Sequence[Tensor] | None = None
     """Of each parameter, flat and in the order of its memory, where the selector looks at them."""
+    shapes: Sequence[Sequence[int]] = ()
+    """Of each parameter, in the order of its memory, where the exchange looks at them."""
     hold_silent: bool = False
     """Parameters whose gradient here is all zeros send nothing and keep their debts."""
     look: Callable[[Tensor, Debt | None], None] | None = None
@@ -174,7 +176,8 @@ def arrive(underway: Underway, ledger: Ledger, wire: Wire) -> Carried:
             offer.page.keep(selection, plan.feedback)
     with watch("mean"):
         mean, finite = _mean(delivery, cargo, offer.page, offer.room)
-    seen = _seen(cargo, offer, watch, since(wire, before), selection)
+    through = selection if delivery.owed is None else selection.with_values(selection.values - delivery.owed.values)
+    seen = _seen(cargo, offer, watch, since(wire, before), through)
     return Carried(mean=mean, seen=seen, page=offer.page, overflow=not finite)
 
 
@@ -293,7 +296,7 @@ def _outgoing(cargo: Cargo, plan: Plan, offer: _Offer, selection: Selection, rol
     shared = plan.shares_coordinates
     return Outgoing(
         selection=selection, room=offer.room, shared=shared, letter=offer.letter, sizes=roll.letters, turn=cargo.turn,
-        codec=plan.codec, rounded=lambda values: plan.selector.at(values, None),
+        codec=plan.codec, shapes=cargo.shapes, rounded=lambda values: plan.selector.at(values, None),
         arrived=roll.came_along if plan.exchange.early and not shared else None,
     )  # fmt: skip
 

@@ -98,6 +98,11 @@ class Plan:
                 f"{type(self.exchange).__name__} carries sums, which do not fit the rounded format, so rounding would "
                 f"save nothing; use RoundedReduce() or AllGather(), or do not round"
             )
+        if self.exchange.needs_shapes and (not self.selector.covers_everything or self.selector.rounds_values):
+            raise PlanError(
+                f"{type(self.exchange).__name__} takes whole parameters for matrices, but {selector} sends less than "
+                f"that; use Everything()"
+            )
         if self.codec.full_only and not self.selector.covers_everything:
             raise PlanError(
                 f"Dense() has no coordinates and so needs Everything(), but {selector} picks some units; "
@@ -114,6 +119,11 @@ class Plan:
         """Everything is sent and delivered exactly, so this plan alone never leaves a debt."""
         exact = not self.selector.rounds_values and not self.exchange.drops
         return self.selector.covers_everything and exact and not self.feedback.momentum
+
+    @property
+    def looks_at_parameters(self) -> bool:
+        """The parameters, not only their gradients, must be known."""
+        return self.selector.looks_at_weights or self.exchange.needs_shapes
 
     def replace(self, **parts: Any) -> "Plan":
         """The same plan with other parts."""

@@ -265,6 +265,8 @@ class Outgoing:
     turn: Turn
     codec: Codec
     """How coordinates look, for an exchange that writes its own letters."""
+    shapes: Sequence[Sequence[int]] = ()
+    """Of each parameter, in the order of its memory, for an exchange that needs them; none where nobody knows them."""
     rounded: Callable[[Tensor], Selection] = whole
     """All of a flat tensor as the plan's selector would write it, for an exchange that rounds what it adds up."""
     arrived: Sequence[Tensor] | None = None
@@ -287,6 +289,8 @@ class Exchange(ABC):
     """What it costs depends on what is sent: `traffic` is a bound or nearly so, and `forecast` is exact."""
     drops: ClassVar[bool] = False
     """May deliver less than was sent, and says then what is to be owed again."""
+    needs_shapes: ClassVar[bool] = False
+    """Takes parameters for matrices, so all of them must be sent, exactly, and their shapes be known."""
     early: ClassVar[bool] = False
     """Everybody needs everybody's letter, so short ones come along with the roll call, one round earlier."""
 

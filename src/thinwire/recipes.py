@@ -18,6 +18,7 @@ from thinwire.exchanges import (
     DirectGather,
     DirectReduce,
     DoublingReduce,
+    LowRankReduce,
     OwnerReduce,
     RecursiveDoubling,
     RingReduce,
@@ -39,6 +40,16 @@ def dense(to: str = "f32") -> Plan:
     if to != "f32":
         return Plan(selector=Rounded(Everything(), to=to), agreement=Own(), codec=Dense(), exchange=RoundedReduce())
     return Plan(selector=Everything(), agreement=Own(), codec=Dense(), exchange=AllReduce())
+
+
+def low_rank(rank: int = 4, *, powers: int = 1) -> Plan:
+    """Every matrix as a product of two thin ones, vectors exactly, with error feedback: PowerSGD, without its state.
+
+    Args:
+        rank: Columns of the thin matrices.
+        powers: How often both products are made; two bring more of the gradient, in twice the bytes.
+    """
+    return Plan(selector=Everything(), agreement=Own(), codec=Dense(), exchange=LowRankReduce(rank=rank, powers=powers))
 
 
 def topk_allgather(density: float = 0.01, *, momentum: float = 0.0) -> Plan:
@@ -201,6 +212,7 @@ def adaptive(policy: Policy | None = None, *, momentum: float = 0.0, warm_up: in
 RECIPES: dict[str, Callable[..., Plan | Controller]] = {
     "adaptive": adaptive,
     "dense": dense,
+    "low_rank": low_rank,
     "topk_allgather": topk_allgather,
     "ar_topk": ar_topk,
     "zen": zen,

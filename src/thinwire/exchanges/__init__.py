@@ -5,6 +5,7 @@ from thinwire.exchanges.all_reduce import AllReduce
 from thinwire.exchanges.direct_gather import DirectGather
 from thinwire.exchanges.direct_reduce import DirectReduce
 from thinwire.exchanges.doubling_reduce import DoublingReduce
+from thinwire.exchanges.low_rank_reduce import LowRankReduce
 from thinwire.exchanges.owner_reduce import OwnerReduce
 from thinwire.exchanges.recursive_doubling import RecursiveDoubling
 from thinwire.exchanges.ring_reduce import RingReduce
@@ -20,6 +21,7 @@ EXCHANGES: Table[Exchange] = Table(
         "direct-gather": DirectGather,
         "direct-reduce": DirectReduce,
         "doubling-reduce": DoublingReduce,
+        "low-rank-reduce": LowRankReduce,
         "owner-reduce": OwnerReduce,
         "recursive-doubling": RecursiveDoubling,
         "ring-reduce": RingReduce,
@@ -34,6 +36,7 @@ __all__ = [
     "DirectGather",
     "DirectReduce",
     "DoublingReduce",
+    "LowRankReduce",
     "OwnerReduce",
     "RecursiveDoubling",
     "RingReduce",
