@@ -42,14 +42,17 @@ def dense(to: str = "f32") -> Plan:
     return Plan(selector=Everything(), agreement=Own(), codec=Dense(), exchange=AllReduce())
 
 
-def low_rank(rank: int = 4, *, powers: int = 1) -> Plan:
-    """Every matrix as a product of two thin ones, vectors exactly, with error feedback: PowerSGD, without its state.
+def low_rank(rank: int = 4, *, powers: int = 2, to: str = "bf16") -> Plan:
+    """Every matrix as a product of two thin ones, vectors whole, with error feedback: PowerSGD without its state.
 
     Args:
         rank: Columns of the thin matrices.
         powers: How often both products are made; two bring more of the gradient, in twice the bytes.
+        to: How values travel, ``"bf16"`` or ``"f32"``.
     """
-    return Plan(selector=Everything(), agreement=Own(), codec=Dense(), exchange=LowRankReduce(rank=rank, powers=powers))
+    return Plan(
+        selector=Everything(), agreement=Own(), codec=Dense(), exchange=LowRankReduce(rank=rank, powers=powers, to=to)
+    )
 
 
 def topk_allgather(density: float = 0.01, *, momentum: float = 0.0) -> Plan:

@@ -37,10 +37,10 @@ def stepped(wire: ThreadWire, plan: Plan, fresh: Tensor, ledger: Ledger, step: i
     return done
 
 
-@pytest.mark.parametrize("powers", [1, 2])
+@pytest.mark.parametrize(("powers", "to"), [(1, "f32"), (2, "f32"), (2, "bf16")])
 @pytest.mark.parametrize("world", WORLDS)
-def test_delivered_and_owed_is_given_and_bytes_are_those_declared(world: int, powers: int) -> None:
-    plan = low_rank(rank=2, powers=powers)
+def test_delivered_and_owed_is_given_and_bytes_are_those_declared(world: int, powers: int, to: str) -> None:
+    plan = low_rank(rank=2, powers=powers, to=to)
 
     def run(wire: ThreadWire) -> list[tuple[Tensor, Tensor, Traffic]]:
         ledger, out, given = Ledger(), [], torch.zeros(LAYOUT.numel, dtype=torch.float64)
@@ -57,7 +57,7 @@ def test_delivered_and_owed_is_given_and_bytes_are_those_declared(world: int, po
 
     results = run_threads(run, world, jitter=world)
     delivered = torch.zeros(LAYOUT.numel, dtype=torch.float64)
-    cost = LowRankReduce(rank=2, powers=powers).cost(SHAPES, world)
+    cost = LowRankReduce(rank=2, powers=powers, to=to).cost(SHAPES, world)
     for step in range(3):
         means = [result[step][0] for result in results]
         assert all(torch.equal(means[0], mean) for mean in means)
@@ -75,7 +75,7 @@ def test_vectors_come_exactly_and_matrices_of_low_rank_nearly_so() -> None:
     def run(wire: ThreadWire) -> tuple[Tensor, Tensor, float]:
         mine = gradient(wire.rank)
         mine[:600] = thin.float().reshape(-1) * (wire.rank + 1)
-        done = stepped(wire, low_rank(rank=4), mine, Ledger())
+        done = stepped(wire, low_rank(rank=4, to="f32"), mine, Ledger())
         return done.mean.clone(), mine, done.seen.gain
 
     results = run_threads(run, 3)
@@ -103,7 +103,7 @@ def test_without_shapes_everything_comes_exactly() -> None:
     def run(wire: ThreadWire) -> Tensor:
         turn = Turn(step=0, group=0, rank=wire.rank, world=wire.world)
         cargo = Cargo(gradient=gradient(wire.rank), layout=LAYOUT, turn=turn)
-        return carry(cargo, low_rank(), Ledger(), wire).mean.clone()
+        return carry(cargo, low_rank(to="f32"), Ledger(), wire).mean.clone()
 
     torch.testing.assert_close(run_threads(run, 3)[2], sum(gradient(rank) for rank in range(3)) / 3)
 

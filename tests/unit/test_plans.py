@@ -80,6 +80,7 @@ def test_every_option_is_in_the_fingerprint():
         ),
         (lambda: recipes.dense("int8").replace(exchange=thinwire.LowRankReduce()), "use Everything()"),
         (lambda: recipes.low_rank(rank=0), "such as 4"),
+        (lambda: recipes.low_rank(to="int8"), "write 'bf16' or 'f32'"),
         (lambda: thinwire.LowRankReduce(seed=-1), "below 2**63"),
         (lambda: Plan.build({"selector": {"name": "topk", "density": 0.1}}), "Did you mean 'top-k'"),
         (lambda: Plan.build({"selector": {"name": "top-k", "densty": 0.1}}), "Did you mean 'density'"),

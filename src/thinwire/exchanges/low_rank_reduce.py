@@ -3,7 +3,8 @@
 PowerSGD (NeurIPS 2019): of the mean M the ranks compute P = M Q for a random thin Q, make its columns orthonormal, and
 Q' = M^T P; everybody delivers P Q'^T, the part of M in the space of P. What it lacks, each rank owes. The paper keeps Q
 from step to step. Here it is drawn anew from a seed that all share, so there is no state to be saved, moved with DDP's
-buckets, or damaged by a step that fails; ``powers=2`` repeats the two products instead.
+buckets, or damaged by a step that fails. Instead, both products are made twice, and in bfloat16, which pays for it:
+all that rounding takes away is owed as well, since what is owed is the difference to what is delivered.
 
 All ranks have the same bits on any hardware: P and Q' are the bytes of `DirectReduce`, what is computed of them uses
 only single additions, multiplications, divisions and roots in a fixed order, which are exact by IEEE 754.
@@ -34,18 +35,20 @@ _DEPENDENT = 1e-6
 
 @dataclass(frozen=True, kw_only=True)
 class LowRankReduce(Exchange):
-    """Deliver an approximation of low rank of each parameter that is a matrix, and the exact mean of all others.
+    """Deliver an approximation of low rank of each parameter that is a matrix, and the mean of all others.
 
     A parameter of more dimensions is a matrix whose rows are its first one. One that would not shrink is sent as it is.
 
     Args:
         rank: Columns of the thin matrices.
         powers: How often both products are made: more come nearer to the best approximation of this rank.
+        to: How values travel: ``"bf16"``, or ``"f32"`` (of float64 gradients, as they are).
         seed: Another seed, other random matrices.
     """
 
     rank: int = 4
-    powers: int = 1
+    powers: int = 2
+    to: str = "bf16"
     seed: int = 0
     needs_shared: ClassVar[bool] = True
     takes_letters: ClassVar[bool] = False
@@ -59,6 +62,8 @@ class LowRankReduce(Exchange):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise PlanError(f"LowRankReduce({name}={value!r}): {name} is a whole number from 1 on, such as 4")
+        if self.to not in ("bf16", "f32"):
+            raise PlanError(f"LowRankReduce(to={self.to!r}): write 'bf16' or 'f32'")
         if not isinstance(self.seed, int) or not 0 <= self.seed < 1 << 63:
             raise PlanError(f"LowRankReduce(seed={self.seed!r}): seed is a whole number from 0 to below 2**63")
 
@@ -73,10 +78,10 @@ class LowRankReduce(Exchange):
         exact: list[Tensor] = []
         left: list[Tensor] = []
         for power in range(self.powers):
-            found = _means([*map(torch.mm, tables, right), *([] if power else rest)], outgoing, wire)
+            found = self._means([*map(torch.mm, tables, right), *([] if power else rest)], outgoing, wire)
             left = [orthonormal(each) for each in found[: len(tables)]]
             exact = exact or found[len(tables) :]
-            right = _means([table.T @ basis for table, basis in zip(tables, left, strict=True)], outgoing, wire)
+            right = self._means([table.T @ basis for table, basis in zip(tables, left, strict=True)], outgoing, wire)
         thins, others = iter(map(product, left, right)), iter(exact)
         means = [next(thins if thin else others).reshape(-1) for _, thin in places]
         mean = torch.cat(means) if means else mine.values.clone()
@@ -98,6 +103,15 @@ class LowRankReduce(Exchange):
         drawn = [torch.from_numpy(draw.standard_normal(shape, dtype=np.float32)) for shape in shapes]
         return [each.to(table.device, table.dtype) for each, table in zip(drawn, tables, strict=True)]
 
+    def _means(self, pieces: Sequence[Tensor], outgoing: Outgoing, wire: Wire) -> list[Tensor]:
+        """The means of all pieces over the ranks, together in one exchange."""
+        like = outgoing.selection.values
+        flat = torch.cat([piece.reshape(-1) for piece in pieces]) if pieces else like[:0]
+        sent = whole(flat.bfloat16() if self.to == "bf16" else flat)
+        (mean,) = DirectReduce().deliver(replace(outgoing, selection=sent), wire).parts
+        cut = torch.split(mean.values.to(like.dtype), [piece.numel() for piece in pieces])
+        return [each.view(piece.shape) for each, piece in zip(cut, pieces, strict=True)]
+
     def calls(self, world: int) -> int:
         """Two sums for each power."""
         return 2 * self.powers * DirectReduce().calls(world)
@@ -108,30 +122,22 @@ class LowRankReduce(Exchange):
 
     def forecast(self, brought: Sequence[Selection], codec: Codec, *, shared: bool = True) -> Traffic:
         """As `cost`, where no shapes are known."""
-        return self.cost([(brought[0].numel,)], len(brought), brought[0].values.element_size())
+        return self.cost([(brought[0].numel,)], len(brought))
 
-    def cost(self, shapes: Sequence[Sequence[int]], world: int, itemsize: int = 4) -> Traffic:
-        """What it costs exactly to bring parameters of these shapes together.
+    def cost(self, shapes: Sequence[Sequence[int]], world: int) -> Traffic:
+        """What it costs exactly to bring parameters of these shapes together; of float64, as float32.
 
         Args:
             shapes: Of the parameters.
             world: The ranks.
-            itemsize: Bytes of one value.
         """
+        itemsize = 2 if self.to == "bf16" else 4
         places = self._places(shapes, sum(map(math.prod, shapes)))
         left = sum(self._width(table) * table[0] for table, thin in places if thin)
         right = sum(self._width(table) * table[1] for table, thin in places if thin)
         rest = sum(math.prod(table) for table, thin in places if not thin)
         sums = [left + rest, right, *[left, right] * (self.powers - 1)]
         return reduce(Traffic.__add__, (DirectReduce().traffic(world, itemsize * each, itemsize) for each in sums))
-
-
-def _means(pieces: Sequence[Tensor], outgoing: Outgoing, wire: Wire) -> list[Tensor]:
-    """The means of all pieces over the ranks, together in one exchange."""
-    flat = torch.cat([piece.reshape(-1) for piece in pieces]) if pieces else outgoing.selection.values[:0]
-    (mean,) = DirectReduce().deliver(replace(outgoing, selection=whole(flat)), wire).parts
-    cut = torch.split(mean.values, [piece.numel() for piece in pieces])
-    return [each.view(piece.shape) for each, piece in zip(cut, pieces, strict=True)]
 
 
 def orthonormal(columns: Tensor) -> Tensor:
