@@ -43,7 +43,7 @@ lint: setup ## ruff and mypy
 	$(BIN)/mypy
 
 test: lint lab ## lint, then the test suite
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 demo: setup ## run the demonstration
 	$(BIN)/thinwire demo

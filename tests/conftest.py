@@ -113,3 +113,10 @@ def _text(path: Path) -> str:
         return path.read_text()
     except (OSError, UnicodeDecodeError):
         return ""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Labs are looked at, cleaned and killed machine-wide: tests that make some run one after the other, in one worker."""
+    for item in items:
+        if "lab_cluster" in getattr(item, "fixturenames", ()) or "/tests/lab/" in item.path.as_posix():
+            item.add_marker(pytest.mark.xdist_group("lab"))

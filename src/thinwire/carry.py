@@ -19,7 +19,7 @@ from thinwire.ledger import Ledger, Page
 from thinwire.message import Expected, Kind
 from thinwire.observe.stats import Stopwatch
 from thinwire.plans import Plan
-from thinwire.protocols import SHORT, Outgoing, Wire
+from thinwire.protocols import SHORT, Outgoing, Wire, whole
 from thinwire.roll_call import Record, Roll, What, announce, describe, hear, in_step
 from thinwire.types import Delivery, Observation, Selection, Traffic, Turn
 from thinwire.units import accumulation_dtype, add_, energy, flatten, is_finite
@@ -38,6 +38,8 @@ class Cargo:
     loss_scale: float = 1.0
     weights: Sequence[Tensor] | None = None
     """Of each parameter, flat and in the order of its memory, where the selector looks at them."""
+    shapes: Sequence[Sequence[int]] = ()
+    """Of each parameter, in the order of its memory, where the exchange looks at them."""
     hold_silent: bool = False
     """Parameters whose gradient here is all zeros send nothing and keep their debts."""
     look: Callable[[Tensor, Debt | None], None] | None = None
@@ -174,7 +176,8 @@ def arrive(underway: Underway, ledger: Ledger, wire: Wire) -> Carried:
             offer.page.keep(selection, plan.feedback)
     with watch("mean"):
         mean, finite = _mean(delivery, cargo, offer.page, offer.room)
-    seen = _seen(cargo, offer, watch, since(wire, before), selection)
+    through = selection if delivery.owed is None else selection.with_values(selection.values - delivery.owed.values)
+    seen = _seen(cargo, offer, watch, since(wire, before), through)
     return Carried(mean=mean, seen=seen, page=offer.page, overflow=not finite)
 
 
@@ -293,7 +296,7 @@ def _outgoing(cargo: Cargo, plan: Plan, offer: _Offer, selection: Selection, rol
     shared = plan.shares_coordinates
     return Outgoing(
         selection=selection, room=offer.room, shared=shared, letter=offer.letter, sizes=roll.letters, turn=cargo.turn,
-        codec=plan.codec,
+        codec=plan.codec, shapes=cargo.shapes, rounded=lambda values: plan.selector.at(values, None),
         arrived=roll.came_along if plan.exchange.early and not shared else None,
     )  # fmt: skip
 
@@ -313,8 +316,10 @@ def _mean(delivery: Delivery, cargo: Cargo, page: Page | None, room: Tensor) -> 
     if page is None:
         return mean, True
     finite = is_finite(mean)
+    if finite and delivery.owed is not None:
+        page.give_back(delivery.owed)
     if finite and mean.dtype != total.dtype:
-        page.give_back(total - mean.to(total.dtype))
+        page.give_back(whole(total - mean.to(total.dtype)))
     return mean, finite
 
 

@@ -16,7 +16,7 @@ from thinwire.layout import Layout, Span
 from thinwire.plans import Feedback
 from thinwire.rooms import Rooms
 from thinwire.types import Selection
-from thinwire.units import put_
+from thinwire.units import add_, put_
 
 
 class Page:
@@ -93,9 +93,9 @@ class Page:
         """
         return not self._silent and not self._given_back
 
-    def give_back(self, dropped: Tensor) -> None:
-        """Owe what was sent but not delivered: the same on every rank, so that its mean is what was dropped."""
-        self._next_owed.add_(dropped)
+    def give_back(self, dropped: Selection) -> None:
+        """Owe what was sent but not delivered; its mean over the ranks is what was dropped."""
+        add_(self._next_owed, dropped)
         self._given_back = True
 
     def commit(self) -> None:

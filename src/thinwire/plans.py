@@ -93,10 +93,15 @@ class Plan:
                 f"{type(self.exchange).__name__} adds up position by position, but with {agreement}() every rank has "
                 f"coordinates of its own; use Leader() or Seeded(), or the exchange AllGather()"
             )
-        if self.exchange.needs_shared and self.selector.rounds_values:
+        if self.exchange.needs_shared and self.selector.rounds_values and not self.exchange.drops:
             raise PlanError(
                 f"{type(self.exchange).__name__} carries sums, which do not fit the rounded format, so rounding would "
-                f"save nothing; use AllGather(), or do not round"
+                f"save nothing; use RoundedReduce() or AllGather(), or do not round"
+            )
+        if self.exchange.needs_shapes and (not self.selector.covers_everything or self.selector.rounds_values):
+            raise PlanError(
+                f"{type(self.exchange).__name__} takes whole parameters for matrices, but {selector} sends less than "
+                f"that; use Everything()"
             )
         if self.codec.full_only and not self.selector.covers_everything:
             raise PlanError(
@@ -111,8 +116,14 @@ class Plan:
 
     @property
     def keeps_nothing(self) -> bool:
-        """Everything is sent exactly, so this plan alone never leaves a debt."""
-        return self.selector.covers_everything and not self.selector.rounds_values and not self.feedback.momentum
+        """Everything is sent and delivered exactly, so this plan alone never leaves a debt."""
+        exact = not self.selector.rounds_values and not self.exchange.drops
+        return self.selector.covers_everything and exact and not self.feedback.momentum
+
+    @property
+    def looks_at_parameters(self) -> bool:
+        """The parameters, not only their gradients, must be known."""
+        return self.selector.looks_at_weights or self.exchange.needs_shapes
 
     def replace(self, **parts: Any) -> "Plan":
         """The same plan with other parts."""

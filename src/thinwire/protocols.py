@@ -5,7 +5,7 @@ Every part is a frozen dataclass of options without state: what changes from ste
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -244,6 +244,11 @@ class Codec(ABC):
         """Bytes of the section; the expectation for uniformly spread indices where it depends on them."""
 
 
+def whole(values: Tensor) -> Selection:
+    """All of a tensor, exactly."""
+    return Selection(None, values, values.numel())
+
+
 @dataclass(frozen=True, kw_only=True)
 class Outgoing:
     """What one rank brings to an exchange."""
@@ -260,6 +265,10 @@ class Outgoing:
     turn: Turn
     codec: Codec
     """How coordinates look, for an exchange that writes its own letters."""
+    shapes: Sequence[Sequence[int]] = ()
+    """Of each parameter, in the order of its memory, for an exchange that needs them; none where nobody knows them."""
+    rounded: Callable[[Tensor], Selection] = whole
+    """All of a flat tensor as the plan's selector would write it, for an exchange that rounds what it adds up."""
     arrived: Sequence[Tensor] | None = None
     """Everybody's letters, empty where one is not `SHORT` and has not come with the roll call; if it is `early`."""
 
@@ -267,7 +276,8 @@ class Outgoing:
 class Exchange(ABC):
     """How do messages meet?
 
-    Laws: delivery (every rank gets the same bits, and they are the sum of what was sent) and honest cost
+    Laws: delivery (every rank gets the same bits, and they are the mean of what was sent and is not owed again) and
+    honest cost
     (bytes and rounds declared are bytes and rounds counted).
     """
 
@@ -276,7 +286,11 @@ class Exchange(ABC):
     takes_letters: ClassVar[bool] = True
     """Sends the whole selection as one letter, which is then written before the roll call."""
     depends_on_data: ClassVar[bool] = False
-    """What it costs depends on where coordinates meet: `traffic` is a bound, and `forecast` is exact."""
+    """What it costs depends on what is sent: `traffic` is a bound or nearly so, and `forecast` is exact."""
+    drops: ClassVar[bool] = False
+    """May deliver less than was sent, and says then what is to be owed again."""
+    needs_shapes: ClassVar[bool] = False
+    """Takes parameters for matrices, so all of them must be sent, exactly, and their shapes be known."""
     early: ClassVar[bool] = False
     """Everybody needs everybody's letter, so short ones come along with the roll call, one round earlier."""
 

@@ -17,9 +17,11 @@ from thinwire.exchanges import (
     DirectGather,
     DirectReduce,
     DoublingReduce,
+    LowRankReduce,
     OwnerReduce,
     RecursiveDoubling,
     RingReduce,
+    RoundedReduce,
 )
 from thinwire.plans import Feedback, Plan
 from thinwire.protocols import Agreement, Exchange
@@ -27,9 +29,29 @@ from thinwire.registry import unknown
 from thinwire.selectors import BlockTopK, Everything, GaussianK, Importance, NonZero, Rounded, TopK
 
 
-def dense() -> Plan:
-    """Everything, by all-reduce: bitwise what plain DDP does. Pays off where the wire is fast."""
+def dense(to: str = "f32") -> Plan:
+    """Everything: by all-reduce, bitwise what plain DDP does, or rounded both ways, in a half of the bytes or less.
+
+    Args:
+        to: How values are written: ``"f32"``, exactly as they are, or as in `thinwire.Rounded`. Nothing is lost
+            then either: what rounding drops is owed.
+    """
+    if to != "f32":
+        return Plan(selector=Rounded(Everything(), to=to), agreement=Own(), codec=Dense(), exchange=RoundedReduce())
     return Plan(selector=Everything(), agreement=Own(), codec=Dense(), exchange=AllReduce())
+
+
+def low_rank(rank: int = 4, *, powers: int = 2, to: str = "bf16") -> Plan:
+    """Every matrix as a product of two thin ones, vectors whole, with error feedback: PowerSGD without its state.
+
+    Args:
+        rank: Columns of the thin matrices.
+        powers: How often both products are made; two bring more of the gradient, in twice the bytes.
+        to: How values travel, ``"bf16"`` or ``"f32"``.
+    """
+    return Plan(
+        selector=Everything(), agreement=Own(), codec=Dense(), exchange=LowRankReduce(rank=rank, powers=powers, to=to)
+    )
 
 
 def topk_allgather(density: float = 0.01, *, momentum: float = 0.0) -> Plan:
@@ -192,6 +214,7 @@ def adaptive(policy: Policy | None = None, *, momentum: float = 0.0, warm_up: in
 RECIPES: dict[str, Callable[..., Plan | Controller]] = {
     "adaptive": adaptive,
     "dense": dense,
+    "low_rank": low_rank,
     "topk_allgather": topk_allgather,
     "ar_topk": ar_topk,
     "zen": zen,

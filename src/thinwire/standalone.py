@@ -101,8 +101,9 @@ def _means(named: Mapping[str, Tensor], step: Step) -> dict[str, Tensor]:
             kinds.setdefault((tensor.dtype, tensor.device), []).append(name)
     for names in kinds.values():
         layout = Layout.of({name: named[name].numel() for name in names})
+        shapes = [named[name].shape for name in names]
         flat = torch.cat([named[name].detach().reshape(-1) for name in names])
-        mean = step.group(Cargo(gradient=flat, layout=layout, turn=step.turn()))
+        mean = step.group(Cargo(gradient=flat, layout=layout, turn=step.turn(), shapes=shapes))
         if mean is not None:
             means |= {span.name: mean[span.start : span.stop] for span in layout.spans}
     return means

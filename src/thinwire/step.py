@@ -21,7 +21,7 @@ from thinwire.protocols import Wire
 from thinwire.roll_call import Record, What, announce, call_roll, describe, forget, hear
 from thinwire.rows import depart_rows
 from thinwire.types import Turn
-from thinwire.units import in_memory_order
+from thinwire.units import in_memory_order, memory_shape
 
 T = TypeVar("T")
 
@@ -55,7 +55,7 @@ class Step:
     """All ranks know of the failure (or cannot be reached): nobody says anything more in this step."""
     overflow: bool = False
     parameters: Mapping[str, Tensor] = field(default_factory=dict)
-    """By name, where the plan looks at weights."""
+    """By name, where the plan looks at them."""
     groups: int = 0
     names: list[tuple[str, ...]] = field(default_factory=list)
     """The parameters of each group, in order."""
@@ -124,6 +124,7 @@ class Step:
                 turn=self.turn(),
                 loss_scale=self.ledger.scale,
                 weights=self._weights(group),
+                shapes=[memory_shape(self.parameters[name]) for name in group.layout.names if self.parameters],
                 hold_silent=hold_silent,
                 look=None if self.pilot is None else self.pilot.look,
             )

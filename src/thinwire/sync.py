@@ -140,7 +140,7 @@ class SyncState:
             wire=self._membership.wire,
             counter=self._counter,
             generation=self._generation,
-            parameters=self._parameters() if self._pilot.plan.selector.looks_at_weights else {},
+            parameters=self._parameters() if self._pilot.plan.looks_at_parameters else {},
         )
 
     def _before_ddp_finishes(self) -> None:

@@ -191,10 +191,13 @@ class Delivery:
     Attributes:
         parts: Selections to be added up, in rank order.
         divisor: What their sum is divided by to make it the mean.
+        owed: What this rank sent and must owe again, since not all of it was delivered; in general another on every
+            rank. Its mean over the ranks is what the mean lacks.
     """
 
     parts: Sequence[Selection]
     divisor: int = 1
+    owed: Selection | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,6 +47,11 @@ def in_memory_order(parameter: Tensor) -> Tensor:
     return parameter.detach().permute(_memory_order(parameter)).reshape(-1)
 
 
+def memory_shape(parameter: Tensor) -> tuple[int, ...]:
+    """A parameter's shape in the order of its memory."""
+    return tuple(parameter.shape[d] for d in _memory_order(parameter))
+
+
 def padded(flat: Tensor, width: int) -> Tensor:
     """``flat`` as a table of units, one row each; the last one filled up with zeros."""
     rows = unit_count(flat.numel(), width)

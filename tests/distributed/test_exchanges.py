@@ -8,11 +8,19 @@ from tests.conftest import PoolFactory
 from tests.distributed.models import make, train
 from thinwire import recipes
 from thinwire.agreements import Leader, NormLeader
-from thinwire.exchanges import AllGather, AllReduce, DirectGather, DirectReduce, DoublingReduce, RingReduce
+from thinwire.exchanges import (
+    AllGather,
+    AllReduce,
+    DirectGather,
+    DirectReduce,
+    DoublingReduce,
+    RingReduce,
+    RoundedReduce,
+)
 from thinwire.plans import Plan
 from thinwire.selectors import TopK
 
-EXCHANGES = (AllGather(), AllReduce(), DirectGather(), DirectReduce(), RingReduce(), DoublingReduce())
+EXCHANGES = (AllGather(), AllReduce(), DirectGather(), DirectReduce(), RingReduce(), DoublingReduce(), RoundedReduce())
 LEADERS = (Leader(), Leader(share_from=0), NormLeader())
 PLANS = [
     *(recipes.dense().replace(exchange=exchange) for exchange in EXCHANGES),
@@ -22,6 +30,7 @@ PLANS = [
         for exchange in EXCHANGES
     ),
     Plan(selector=TopK(density=0.1), exchange=DirectGather()),
+    recipes.low_rank(rank=1, to="f32"),
 ]
 
 

@@ -17,6 +17,8 @@ PLANS = {
     "leader": thinwire.recipes.ar_topk(density=0.05),
     "momentum": thinwire.recipes.topk_allgather(density=0.05, momentum=0.9),
     "seeded": Plan(selector=RandomK(density=0.1), agreement=thinwire.Seeded(seed=4), exchange=thinwire.AllReduce()),
+    "narrow": thinwire.recipes.dense(to="bf16"),
+    "low rank": thinwire.recipes.low_rank(rank=1),
     "rounded": Plan(selector=Rounded(TopK(density=0.1), to="int8")),
 }
 

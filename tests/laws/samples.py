@@ -11,7 +11,7 @@ from typing import Any
 from thinwire.agreements import AGREEMENTS, Leader, Leaders
 from thinwire.codecs import CODECS
 from thinwire.errors import PlanError
-from thinwire.exchanges import EXCHANGES
+from thinwire.exchanges import EXCHANGES, LowRankReduce
 from thinwire.plans import Feedback, Plan
 from thinwire.registry import Table
 from thinwire.selectors import (
@@ -38,6 +38,7 @@ SAMPLES: dict[str, list[Any]] = {
     "controlled": [Controlled(density=0.1)],
     "importance": [Importance(density=0.05, lots=0.3, exempt=3)],
     "leaders": [Leaders(), Leaders(count=1, seed=1, sweep=10)],
+    "low-rank-reduce": [LowRankReduce(rank=2)],
     "rounded": [],  # a wrapper: every other selector is also tried rounded, see `selectors`
 }
 

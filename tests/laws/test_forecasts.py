@@ -18,7 +18,9 @@ from thinwire.selectors import Rounded, TopK
 from thinwire.types import Selection, Traffic, Turn, index_dtype, unit_count
 
 WORLDS = [2, 3, 4, 5, 8]
-EXCHANGES_TO_FORECAST: list[Exchange] = [part for part in samples(EXCHANGES) if part.depends_on_data]
+EXCHANGES_TO_FORECAST: list[Exchange] = [
+    part for part in samples(EXCHANGES) if part.depends_on_data and not part.needs_shared
+]
 each_exchange = pytest.mark.parametrize("exchange", EXCHANGES_TO_FORECAST, ids=repr)
 
 

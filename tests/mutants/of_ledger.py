@@ -129,7 +129,7 @@ OF_LEDGER = (
         name="owe-nothing-for-narrow-types",
         safeguard="What rounding the mean to a narrow type drops stays owed",
         file="carry.py",
-        old="        page.give_back(total - mean.to(total.dtype))\n",
+        old="        page.give_back(whole(total - mean.to(total.dtype)))\n",
         new="        pass\n",
         tests=(NARROW,),
     ),

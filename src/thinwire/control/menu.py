@@ -18,7 +18,7 @@ from thinwire.control.gains import Curve, Floats
 from thinwire.control.price import Table
 from thinwire.control.work import work_of
 from thinwire.errors import PlanError
-from thinwire.exchanges import AllReduce, DirectGather, DirectReduce, OwnerReduce
+from thinwire.exchanges import AllReduce, DirectGather, DirectReduce, OwnerReduce, RoundedReduce
 from thinwire.plans import Feedback, Plan
 from thinwire.protocols import Selector
 from thinwire.registry import unknown
@@ -107,13 +107,13 @@ def _dense_direct(density: float, feedback: Feedback) -> Plan:
 
 def _half(density: float, feedback: Feedback) -> Plan:
     selector = Rounded(Everything(), to="bf16")
-    return Plan(selector=selector, agreement=Own(), codec=Dense(), exchange=DirectGather(), feedback=feedback)
+    return Plan(selector=selector, agreement=Own(), codec=Dense(), exchange=RoundedReduce(), feedback=feedback)
 
 
 _LISTED = (
     Family(name="dense", way="dense, all-reduce", make=_dense, dense=True),
     Family(name="dense-direct", way="dense, direct", make=_dense_direct, dense=True),
-    Family(name="dense-bf16", way="dense, gather", make=_half, values="bf16", dense=True),
+    Family(name="dense-bf16", way="dense, rounded", make=_half, values="bf16", dense=True),
     Family(name="leader", way="leader, direct", make=_leader, worth=SHARED),
     Family(name="leader-bf16", way="leader, gather", make=_leader_gathered, worth=SHARED, values="bf16"),
     Family(name="owners", way="own, owners", make=_owners),

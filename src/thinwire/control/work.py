@@ -83,7 +83,10 @@ def _group(plan: Plan, numel: int, world: int) -> Work:
     agreement, exchange = manner_of(plan.agreement), manner_of(plan.exchange)
     count = sent_of(plan, numel)
     summed = plan.exchange.needs_shared
-    writes = 0.0 if summed and not plan.agreement.tells else count * WRITING.get(_format_of(plan), 1.0)
+    bare = summed and not plan.agreement.tells and not plan.exchange.drops
+    writes = 0.0 if bare else count * WRITING.get(_format_of(plan), 1.0)
+    # What is summed by owners is read twice where it is written as messages: by its owner, and by everybody.
+    sums = (2 if plan.exchange.drops else 1) * count
     return Work(
         rounds=agreement.rounds(told) + exchange.rounds(exchanged),
         bytes_sent=agreement.bytes_sent(told, world) + exchange.bytes_sent(exchanged, world),
@@ -91,7 +94,7 @@ def _group(plan: Plan, numel: int, world: int) -> Work:
         plain=numel if plan.keeps_nothing else 0,
         stage=0 if plan.keeps_nothing else numel,
         write=writes,
-        read=0 if plan.keeps_nothing and summed else count if summed else world * count,
+        read=0 if plan.keeps_nothing and summed else sums if summed else world * count,
         groups=1,
     )
 

@@ -59,7 +59,8 @@ class OurMethod(Method):
         counter = Counter()
         step = Step(plan=self._plan, ledger=self._ledger, wire=self._wire, counter=counter, generation=0)
         self._ledger.rooms.sweep()
-        mean = step.group(Cargo(gradient=gradient, layout=self._message.layout, turn=step.turn()))
+        shapes = [shape for _, shape in self._message.shapes]
+        mean = step.group(Cargo(gradient=gradient, layout=self._message.layout, turn=step.turn(), shapes=shapes))
         step.groups += 1
         step.vote()
         error = step.error()
@@ -115,10 +116,12 @@ def _of(word: str, densities: Sequence[float]) -> list[Contestant]:
 
 def _contestant(recipe: str, to: str, density: float | None) -> Contestant:
     try:
-        plan = recipes.named(recipe, **({} if density is None else {"density": density}))
+        own = bool(to) and "to" in inspect.signature(recipes.RECIPES[recipe]).parameters
+        options = {"density": density} if density is not None else {}
+        plan = recipes.named(recipe, **options, **({"to": to} if own else {}))
         if not isinstance(plan, Plan):
             raise BenchError(f"{recipe} chooses among plans while it trains; here each plan is measured for itself")
-        plan = plan.replace(selector=Rounded(plan.selector, to=to)) if to else plan
+        plan = plan.replace(selector=Rounded(plan.selector, to=to)) if to and not own else plan
     except PlanError as error:
         raise BenchError(f"{recipe}:{to} cannot be: {error}") from error
     everything = plan.keeps_nothing
