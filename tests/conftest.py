@@ -116,7 +116,7 @@ def _text(path: Path) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Labs are looked at, cleaned and killed machine-wide: tests that make some run one after the other, in one worker."""
+    """Labs are found, cleaned and killed machine-wide: tests that make some run one after the other, in one worker."""
     for item in items:
         if "lab_cluster" in getattr(item, "fixturenames", ()) or "/tests/lab/" in item.path.as_posix():
             item.add_marker(pytest.mark.xdist_group("lab"))
