@@ -120,11 +120,11 @@ class Controller:
         else:
             state, reason = self._choose(state, menu, scores, changed)
         place = menu.places[state.choice]
-        state = replace(state, predicted=(float(offers.exchanges[place]), float(offers.steps[place])))
+        state = replace(state, predicted=(_timed(state, menu, place), float(offers.steps[place])))
         second, lead = _second(menu, scores, place)
         return state, Decision(
             step=state.step, choice=state.choice, before=before, reason=reason, network=state.sense.network,
-            gain=float(offers.gains[place]), step_seconds=state.predicted[1], exchange_seconds=state.predicted[0],
+            gain=float(offers.gains[place]), step_seconds=state.predicted[1], exchange_seconds=float(offers.exchanges[place]),
             second=second, lead=lead, predicted=predicted, measured=measured,
         )  # fmt: skip
 
@@ -224,6 +224,12 @@ def offers_of(state: State, menu: Menu) -> Offers:
         densities=menu.densities,
         floor=state.guard.floor,
     )
+
+
+def _timed(state: State, menu: Menu, place: int) -> float:
+    """Seconds of a candidate's exchanges that will be measured, to be compared with what they then take."""
+    factor = factor_of(state, FAMILIES[menu.choices[place].family].way)
+    return float(menu.table.timed(conditions_of(state))[place]) * factor
 
 
 def _second(menu: Menu, scores: Floats, place: int) -> tuple[Choice | None, float]:

@@ -95,7 +95,7 @@ def _wire(state: State, seen: Seen, menu: Menu) -> State:
     way, factors = FAMILIES[state.choice.family].way, dict(state.factors)
     if not state.sense.known:
         factors[way] = 0.0  # The first way is the measure of the others.
-    expected = state.sense.network.seconds(work.rounds, work.bytes_sent) if state.sense.known else 0.0
+    expected = state.sense.network.seconds(work.rounds, work.declared.bytes_sent) if state.sense.known else 0.0
     if way not in factors and expected > 0.0:
         trial = (*state.trial, math.log(seen.exchange / expected))
         if len(trial) < TRIAL:
@@ -103,16 +103,14 @@ def _wire(state: State, seen: Seen, menu: Menu) -> State:
         factors[way] = min(max(median(trial), -FARTHEST), FARTHEST)
         return replace(state, sense=sense, trial=(), factors=tuple(sorted(factors.items())))
     scale = math.exp(-factors.get(way, 0.0))
-    done = Exchanged(
-        rounds=_scaled(seen.rounds, work.declared.rounds, work.rounds),
-        bytes_sent=_scaled(seen.bytes_sent, work.declared.bytes_sent, work.bytes_sent),
-        seconds=seen.exchange * scale,
-    )
+    counted = seen.bytes_sent if math.isfinite(seen.bytes_sent) else work.declared.bytes_sent
+    rounds = _scaled(seen.rounds, work.declared.rounds, work.rounds)
+    done = Exchanged(rounds=rounds, bytes_sent=counted, seconds=seen.exchange * scale)
     return replace(state, sense=sense.exchanged(done), factors=tuple(sorted(factors.items())))
 
 
 def _scaled(counted: float, declared: float, effective: float) -> float:
-    """What was counted on the wire, in the units in which prices are made."""
+    """Rounds that were counted on the wire, in one-way delays."""
     if not math.isfinite(counted) or declared <= 0:
         return effective
     return counted * effective / declared
