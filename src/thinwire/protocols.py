@@ -277,8 +277,11 @@ class Exchange(ABC):
     """Sends the whole selection as one letter, which is then written before the roll call."""
     depends_on_data: ClassVar[bool] = False
     """What it costs depends on where coordinates meet: `traffic` is a bound, and `forecast` is exact."""
-    early: ClassVar[bool] = False
-    """Everybody needs everybody's letter, so short ones come along with the roll call, one round earlier."""
+
+    @property
+    def early(self) -> bool:
+        """Everybody needs everybody's letter, so short ones come along with the roll call, one round earlier."""
+        return False
 
     @abstractmethod
     def deliver(self, outgoing: Outgoing, wire: Wire) -> Delivery:

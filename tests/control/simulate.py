@@ -65,11 +65,15 @@ class Cost:
         return self.timed(link) + self.along / link.rate
 
 
-def exchange_cost(choice: Choice, sizes: Iterable[int], world: int) -> Cost:
+def exchange_cost(choice: Choice, sizes: Iterable[int], world: int, *, apart: bool = False) -> Cost:
     """One step's exchanges, by letters of one delay each and by Gloo's ring of two."""
     cost = Cost()
     for numel in sizes:
+        before = cost.along
         _add(cost, choice, numel, world)
+        if apart and choice.family.startswith("own-") and cost.along > before:
+            cost.letters(1, cost.along - before, 0.0)
+            cost.along = before
     return cost
 
 
@@ -135,21 +139,23 @@ class World:
         total = sum(self.sizes)
         if choice.family == "dense":
             return 2e-9 * total
+        if choice.family == "dense-direct":
+            return 3e-9 * total
         sent = total if FAMILIES[choice.family].dense else choice.density * total
         shared = choice.family.startswith("leader")
         return 2e-9 * total + sent * (5e-9 + 8e-9 * (1 if shared else self.world)) + 5e-4 * len(self.sizes)
 
-    def step_seconds(self, choice: Choice, step: int) -> float:
+    def step_seconds(self, choice: Choice, step: int, *, apart: bool = False) -> float:
         """Of a whole step without noise and without overlap, roll calls included."""
         link = self.link(step)
-        cost = exchange_cost(choice, self.sizes, self.world)
+        cost = exchange_cost(choice, self.sizes, self.world, apart=apart)
         return self.compute + self.kernels(choice) + cost.seconds(link) + 2 * link.delay
 
-    def notes(self, choice: Choice, step: int) -> list[Note]:
+    def notes(self, choice: Choice, step: int, *, apart: bool = False) -> list[Note]:
         """What every rank says at the end of a step."""
         chance = random.Random(self.seed * 100_003 + step)
         link = self.link(step)
-        cost = exchange_cost(choice, self.sizes, self.world)
+        cost = exchange_cost(choice, self.sizes, self.world, apart=apart)
 
         def noisy(value: float) -> float:
             odd = 10.0 if chance.random() < self.outliers else 1.0
@@ -189,8 +195,8 @@ def drive(controller: Controller, world: World, steps: int) -> Run:
     state = controller.begin()
     run = Run(decisions=[], states=[], seconds=[])
     for step in range(steps):
-        run.seconds.append(world.step_seconds(state.choice, step))
-        seen: Seen = together(world.notes(state.choice, step))
+        run.seconds.append(world.step_seconds(state.choice, step, apart=state.apart))
+        seen: Seen = together(world.notes(state.choice, step, apart=state.apart))
         state, decision = controller.decide(state, seen, world.sizes)
         run.decisions.append(decision)
         run.states.append(state)

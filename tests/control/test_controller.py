@@ -46,7 +46,7 @@ def test_it_is_hardly_worse_than_the_best_fixed_plan(name: str, noise: float) ->
 
 def test_it_falls_back_to_dense_where_dense_is_best() -> None:
     run = drive(Controller(), World(link=lambda step: NETWORKS["10 Gbit"], noise=0.05), 60)
-    assert run.states[-1].choice == Choice("dense", 0)
+    assert run.states[-1].choice.family in ("dense", "dense-direct")
     assert run.switches[-1] < 20
 
 
@@ -80,7 +80,7 @@ def test_noise_makes_it_switch_less_than_once_in_a_hundred_steps(name: str, seed
 
 
 def test_what_is_not_better_by_the_margin_is_not_switched_to() -> None:
-    world = World(link=lambda step: Link.of(1, 100) if step < 40 else Link.of(1, 60), noise=0.05)
+    world = World(link=lambda step: Link.of(1, 100) if step < 40 else Link.of(1, 30), noise=0.05)
     policy = MostProgress(floor=0.0)
     assert not [step for step in drive(Controller(policy=policy, margin=2.0), world, 120).switches if step > YOUNG]
     assert [step for step in drive(Controller(policy=policy, margin=0.01), world, 120).switches if step > YOUNG]

@@ -169,9 +169,9 @@ class Pilot:
         """The step counts: what was decided in its vote comes into force."""
         if self._next is None or self.controller is None:
             return
-        self._state, self._decision = self._next
+        before, (self._state, self._decision) = self._state, self._next
         self._next = None
-        if self._decision.switched:
+        if before is None or (before.choice, before.apart) != (self._state.choice, self._state.apart):
             self.plan = self.controller.plan(self._state)
         if events.heard():
             events.emit({**self._decision.record(), "plan": str(self.plan)})

@@ -48,8 +48,7 @@ class Table:
     @cached_property
     def _columns(self) -> dict[str, Floats]:
         names = ("rounds", "bytes_sent", "plain", "stage", "write", "read", "groups")
-        columns = {name: np.array([getattr(work, name) for work in self.works], dtype=np.float64) for name in names}
-        return {**columns, "timed": np.array([work.declared.bytes_sent for work in self.works], dtype=np.float64)}
+        return {name: np.array([getattr(work, name) for work in self.works], dtype=np.float64) for name in names}
 
     def kernels(self, conditions: Conditions) -> Floats:
         """Seconds of each plan's kernels."""
@@ -72,12 +71,6 @@ class Table:
         """
         network, column = conditions.network, self._columns
         seconds: Floats = column["rounds"] * network.latency + column["bytes_sent"] * network.per_byte
-        return seconds * factors
-
-    def timed(self, conditions: Conditions, factors: Floats | float = 1.0) -> Floats:
-        """The part of these that the wire can time: not the bytes that go along with roll calls."""
-        network, column = conditions.network, self._columns
-        seconds: Floats = column["rounds"] * network.latency + column["timed"] * network.per_byte
         return seconds * factors
 
     def steps(self, conditions: Conditions, overhead: Work, factors: Floats | float = 1.0) -> Floats:

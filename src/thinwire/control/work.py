@@ -117,20 +117,24 @@ def traffic_of(plan: Plan, numel: int, world: int) -> tuple[Traffic, Traffic]:
     letter = message.HEADER.size + values + (0 if plan.shares_coordinates else section)
     exchanged = plan.exchange.traffic(world, letter, 1)
     if plan.exchange.depends_on_data:
-        exchanged = _expected(exchanged, min(1.0, count / max(units, 1)), world)
+        exchanged = _expected(exchanged, plan, numel, world)
     if plan.exchange.early and not plan.shares_coordinates and letter <= SHORT:
         exchanged = Traffic(bytes_sent=exchanged.bytes_sent)  # along with the roll call
     return told, exchanged
 
 
-def _expected(bound: Traffic, density: float, world: int) -> Traffic:
+def _expected(bound: Traffic, plan: Plan, numel: int, world: int) -> Traffic:
     """What is declared for units of which none is sent twice, if all ranks drew theirs independently.
 
-    Of the bytes of an owner-reduce one part in ``world + 1`` goes to the owners, and the rest, the sums, is shorter by what
-    meets there.
+    Of the bytes of an owner-reduce one part in ``world + 1`` goes to the owners. The rest are their sums.
     """
-    met = (1.0 - (1.0 - density) ** world) / (world * density) if density else 1.0
-    return Traffic(bytes_sent=round(bound.bytes_sent * (1.0 + world * met) / (1 + world)), rounds=bound.rounds)
+    width = plan.selector.width
+    units = unit_count(numel, width)
+    density = plan.selector.budget(units) / max(units, 1)
+    met = round(units * (1.0 - (1.0 - density) ** world))
+    sums = world * message.HEADER.size + plan.codec.size(met, units) + ValueFormat.F32.size(met * width)
+    sent = (bound.bytes_sent + (world - 1) * sums * (world + 1) / world) / (1 + world)
+    return Traffic(bytes_sent=min(round(sent), bound.bytes_sent), rounds=bound.rounds)
 
 
 def _format_of(plan: Plan) -> ValueFormat:
