@@ -107,7 +107,7 @@ def test_a_resumed_controller_goes_on_as_if_it_had_never_stopped():
     whole = drive(controller, world, 40)
     again, state = Controller.read(controller.text), State.read(whole.states[19].text)
     for step in range(20, 40):
-        state, decision = again.decide(state, together(world.notes(state.choice, step)), world.sizes)
+        state, decision = again.decide(state, together(world.notes(state.choice, step, apart=state.apart)), world.sizes)
         assert state == whole.states[step]
         assert decision == whole.decisions[step]
 
