@@ -175,14 +175,18 @@ def main() -> None:
         return
     found = measured(asked)
     said = summary(found, asked.steps)
-    print(f"{asked.net}{' -> ' + asked.change if asked.change else ''}, {asked.hosts} hosts, {asked.parameters:,} parameters")
+    print(
+        f"{asked.net}{' -> ' + asked.change if asked.change else ''}, {asked.hosts} hosts, {asked.parameters:,} parameters"
+    )
     for name, value in said.items():
         print(f"  {name}: {value}")
     for name, each in found["fixed"].items():
         print(f"  {name}: {1e3 * median(each['seconds']):.1f} ms a step, predicted {1e3 * each['predicted']:.1f} ms")
     print(f"  {found['explained']}")
     if asked.json:
-        asked.json.write_text(json.dumps({"machine": facts(), "options": vars(asked), **said, **found}, default=str, indent=1) + "\n")
+        asked.json.write_text(
+            json.dumps({"machine": facts(), "options": vars(asked), **said, **found}, default=str, indent=1) + "\n"
+        )
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from thinwire.control.front import front
 from thinwire.control.gains import Curve, look, of_laplace
 from thinwire.control.guard import Guard
 from thinwire.control.machine import Machine, calibrated
-
 from thinwire.control.manners import delays
 from thinwire.control.menu import FAMILIES, Choice, menu_of
 from thinwire.control.network import Network
