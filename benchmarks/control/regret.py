@@ -5,9 +5,10 @@
     python benchmarks/control/regret.py --net loopback --hosts 2 --parameters 25000000
 
 Every rank is a process on a host of its own (`thinwire.lab`; needs root), or on loopback. The adaptive plan trains
-first; each fixed plan, for some steps, behind it, on the same network. A plan's *rate* is the square root of its gain, by
-the curve that the controller has seen, over the median of its steps: dense steps' worth for each second. *Regret* is the
-best fixed rate over the adaptive one, less one. With ``--change`` all links change in the middle of the adaptive run.
+first; each fixed plan, for some steps, behind it, on the same network. A plan's *rate* is the square root of its
+gain, by the curve that the controller has seen, over the median of its steps: dense steps' worth for each second.
+*Regret* is the best fixed rate over the adaptive one, less one, among plans with at least the gain that the policy
+demands. With ``--change`` all links change in the middle of the adaptive run.
 """
 
 import argparse
@@ -30,6 +31,7 @@ from thinwire.bench.machine import facts
 from thinwire.control.controller import Controller, offers_of
 from thinwire.control.menu import FAMILIES, Choice, menu_of
 from thinwire.control.pilot import Pilot
+from thinwire.control.policies import MostProgress
 from thinwire.observe import events
 
 CHANGE = "half of the adaptive run is over"
@@ -152,7 +154,7 @@ def summary(found: dict[str, Any], steps: int) -> dict[str, Any]:
     if found["fixed"]:
         rates = {name: each["gain"] ** 0.5 / median(each["seconds"]) for name, each in found["fixed"].items()}
         mine = decisions[-1]["gain"] ** 0.5 / said["step"]
-        allowed = {name: rate for name, rate in rates.items() if found["fixed"][name]["gain"] >= 0.1}
+        allowed = {name: rate for name, rate in rates.items() if found["fixed"][name]["gain"] >= MostProgress().floor}
         best = max(allowed, key=lambda name: allowed[name])
         said |= {"best": best, "regret": allowed[best] / mine - 1, "plain": median(found["plain"])}
     return said
@@ -175,9 +177,8 @@ def main() -> None:
         return
     found = measured(asked)
     said = summary(found, asked.steps)
-    print(
-        f"{asked.net}{' -> ' + asked.change if asked.change else ''}, {asked.hosts} hosts, {asked.parameters:,} parameters"
-    )
+    net = f"{asked.net} -> {asked.change}" if asked.change else asked.net
+    print(f"{net}, {asked.hosts} hosts, {asked.parameters:,} parameters")
     for name, value in said.items():
         print(f"  {name}: {value}")
     for name, each in found["fixed"].items():

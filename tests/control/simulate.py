@@ -168,7 +168,8 @@ class World:
         waits = [max(0.0, max(come[:rank] + come[rank + 1 :]) + trip - own) for rank, own in enumerate(come)]
         return [
             Note(
-                round_trip=waits[rank], exchange=together * (1 - 1e-3 * rank), rounds=cost.rounds, bytes_sent=cost.moved,
+                round_trip=waits[rank], exchange=together * (1 - 1e-3 * rank), rounds=cost.rounds,
+                bytes_sent=cost.moved,
                 kernels=noisy(self.kernels(choice)), plain=1e-9, stage=2e-9, write=5e-9, read=8e-9, group=5e-4,
                 compute=noisy(self.compute), window=0.0, exposed=together, fresh=noisy(1.0), owed=4.0,
                 gains=tuple(min(1.0, laplace_gain(density)) for density in KNOTS),

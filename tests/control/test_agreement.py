@@ -71,6 +71,12 @@ def test_the_slowest_rank_decides():
     assert (seen.exchange, seen.round_trip, seen.compute) == (2.0, pytest.approx(0.2), 2.0)
 
 
+def test_one_delay_follows_from_the_two_shortest_waits():
+    come, delay = [0.0, 0.07, 0.30, 0.34], 0.05
+    waits = [max(0.0, max(come[:rank] + come[rank + 1 :]) + delay - own) for rank, own in enumerate(come)]
+    assert together([Note(round_trip=wait) for wait in waits]).round_trip == pytest.approx(delay)
+
+
 def test_a_rank_that_knows_nothing_is_no_harm():
     known = Note(exchange=1.0, round_trip=0.3, gains=(0.5,) * len(KNOTS), owed=2.0)
     assert together([Note(), known]) == replace(together([known]), world=2)

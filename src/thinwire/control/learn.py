@@ -24,7 +24,7 @@ LISTENING = 0.01
 PAUSES = 4, 64
 """The least and the most steps between two of them."""
 ALARM = math.log(1.5)
-"""Where steps take so much longer or shorter than the last ones with the plan in force, one looks at the wire at once."""
+"""Where steps take so much longer or shorter than the last ones with the same plan, one looks at the wire at once."""
 _LEAST = 1e-3
 
 
@@ -63,8 +63,8 @@ def work_in_force(state: State, menu: Menu) -> Work:
 def listens(state: State, menu: Menu, seconds: float) -> bool:
     """Whether messages go apart in the next step, to be timed.
 
-    Bytes that go along with roll calls are on their way while ranks wait for each other, so nobody can tell how long they
-    take. From time to time they must: the more often, the less of a step's ``seconds`` it takes.
+    Bytes that go along with roll calls are on their way while ranks wait for each other, so nobody can tell how long
+    they take. From time to time they must: the more often, the less of a step's ``seconds`` it takes.
     """
     work = menu.table.works[menu.places[state.choice]]
     if work.declared.rounds or not work.bytes_sent:

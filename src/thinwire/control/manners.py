@@ -1,8 +1,8 @@
 """How many one-way delays an exchange's declared rounds take, where that is not as plain as it is declared.
 
 A round of letters takes one delay. In a round of one of Gloo's own collectives the receiver first says where to put
-the bytes, which is a delay more. And of a letter that is longer than any room that stands ready (see `thinwire.mail`) the
-rest comes two delays behind the beginning.
+the bytes, which is a delay more. And of a letter that is longer than any room that stands ready (see `thinwire.mail`)
+the rest comes two delays behind the beginning.
 """
 
 from thinwire.mail import LARGEST
