@@ -129,7 +129,8 @@ class Controller:
         return state, Decision(
             step=state.step, choice=state.choice, before=before, reason=reason, network=state.sense.network,
             gain=float(offers.gains[place]), step_seconds=state.predicted[1],
-            exchange_seconds=float(offers.exchanges[place]), second=second, lead=lead, predicted=predicted, measured=measured,
+            exchange_seconds=float(offers.exchanges[place]), second=second, lead=lead,
+            predicted=predicted, measured=measured,
         )  # fmt: skip
 
     def _is_worth_a_look(self, state: State, offers: Offers, menu: Menu, best: int) -> bool:
