@@ -109,8 +109,8 @@ OF_CONTROL = (
         name="hidden-time-costs",
         safeguard="What hides behind backward costs nothing",
         file="control/price.py",
-        old="        return conditions.compute + busy - hidden(busy, conditions)\n",
-        new="        return conditions.compute + busy\n",
+        old="conditions.compute + busy - hidden(busy, conditions)",
+        new="conditions.compute + busy",
         tests=(f"{PRICE}test_what_hides_behind_backward_costs_nothing",),
     ),
     Mutant(
