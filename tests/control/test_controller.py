@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.control.simulate import Link, World, best_fixed, drive
+from tests.control.simulate import Link, World, best_fixed, drive, exchange_cost
 from thinwire.control.controller import YOUNG, Controller, offers_of
 from thinwire.control.menu import FAMILIES, Choice, menu_of
 from thinwire.control.notes import Note, together
@@ -69,6 +69,16 @@ def test_within_ten_steps_of_a_change_the_new_best_plan_runs(name: str, noise: f
     _, _, best = best_fixed(controller, world, run.states[75], 75)
     late = [progress(controller, world, run.states[step].choice, step, run.states[step]) for step in range(70, 90)]
     assert best / min(late) <= 1.12, [str(run.states[step].choice) for step in range(58, 75)]
+
+
+def test_a_change_is_heard_where_all_messages_go_along_with_roll_calls() -> None:
+    before, after = CHANGES["10 to 100 Mbit"]
+    world = World(link=lambda step: before if step < 60 else after, noise=0.05)
+    run = drive(Controller(policy=MostProgress(floor=0.0)), world, 80)
+    state = run.states[59]
+    assert not exchange_cost(state.choice, world.sizes, world.world).rounds, "else this shows nothing"
+    assert 0 < sum(each.apart for each in run.states[20:60]) < 15
+    assert run.states[70].sense.network.per_byte == pytest.approx(1 / after.rate, rel=0.3)
 
 
 @pytest.mark.parametrize("name", NETWORKS)

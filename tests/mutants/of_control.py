@@ -55,7 +55,7 @@ OF_CONTROL = (
         file="control/learn.py",
         old="return state.step <= PAUSES[0] or state.silent >= pause",
         new="return False",
-        tests=(f"{DECIDE}test_within_ten_steps_of_a_change_the_new_best_plan_runs[0.0-10 to 100 Mbit]",),
+        tests=(f"{DECIDE}test_a_change_is_heard_where_all_messages_go_along_with_roll_calls",),
     ),
     Mutant(
         name="the-first-wait-is-a-delay",
