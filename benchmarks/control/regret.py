@@ -1,6 +1,6 @@
 """The mind beside fixed plans, on emulated networks: prediction, regret, reaction to a change, overhead.
 
-    python benchmarks/control/regret.py --net office-100m --json benchmarks/results/control-office-100m.json
+    python benchmarks/control/regret.py --net office-100m --json benchmarks/results/control/office-100m.json
     python benchmarks/control/regret.py --net office-100m --change rate=10mbit
     python benchmarks/control/regret.py --net loopback --hosts 2 --parameters 25000000
 
@@ -48,6 +48,7 @@ class Clock:
 
     def __init__(self) -> None:
         self.seconds = 0.0
+        self.steps: list[float] = []
         for name in ("look", "note", "hear", "turn"):
             setattr(Pilot, name, self._timed(getattr(Pilot, name)))
 
@@ -58,6 +59,9 @@ class Clock:
                 return method(*args)
             finally:
                 self.seconds += time.perf_counter() - began
+                if method.__name__ == "turn":
+                    self.steps.append(self.seconds)
+                    self.seconds = 0.0
 
         return timed
 
@@ -98,7 +102,7 @@ def work(asked: argparse.Namespace) -> None:
     controller = Controller()
     sync, taken = trained(controller, asked.parameters, asked.steps, change=bool(asked.change))
     stop()
-    mind, state = clock.seconds, sync._pilot._state
+    mind, state = list(clock.steps), sync._pilot._state
     menu = menu_of(controller.families, tuple(sync._pilot._sizes), dist.get_world_size(), controller.feedback)
     offers = offers_of(state, menu)
     explained = sync.explain()
@@ -146,7 +150,7 @@ def summary(found: dict[str, Any], steps: int) -> dict[str, Any]:
         "plan": decisions[-1]["choice"],
         "switches": [d["step"] for d in decisions if d["switched"]],
         "prediction_error": [median(wrong), quantiles(wrong, n=10)[-1]] if len(wrong) > 2 else None,
-        "mind_share": found["mind_seconds"] / sum(found["seconds"]),
+        "mind_share": sum(found["mind_seconds"][-20:]) / sum(late),
     }
     if found["fixed"]:
         rates = {name: each["gain"] ** 0.5 / median(each["seconds"]) for name, each in found["fixed"].items()}
