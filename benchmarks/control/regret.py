@@ -186,8 +186,9 @@ def main() -> None:
         print(f"  {name}: {1e3 * median(each['seconds']):.1f} ms a step, predicted {1e3 * each['predicted']:.1f} ms")
     print(f"  {found['explained']}")
     if asked.json:
+        options = {name: value for name, value in vars(asked).items() if name not in ("work", "json")}
         asked.json.write_text(
-            json.dumps({"machine": facts(), "options": vars(asked), **said, **found}, default=str, indent=1) + "\n"
+            json.dumps({"machine": facts(), "options": options, **said, **found}, default=str, indent=1) + "\n"
         )
 
 
