@@ -126,20 +126,21 @@ class Seen:
     gains: tuple[float, ...] = ()
 
 
-_TYPICAL = ("exchange", "fresh", "owed", "loss")
+_QUICKEST = ("exchange", "window")
+_TYPICAL = ("fresh", "owed", "loss")
 
 
 def together(notes: Sequence[Note]) -> Seen:
     """What follows from the notes of all ranks.
 
     The slowest rank decides how long a step takes, so of most times the largest counts. An exchange ends for all ranks
-    nearly at once, and who has come too early or too late to it has measured something else: there the middle one
-    counts, as for energies. For rounds see `_one_way`.
+    nearly at once, and who has come early to it has also waited for the late ones: there the shortest counts. Of
+    energies the middle one does, and for rounds see `_one_way`.
     """
     whole: dict[str, float] = {}
     for name in FIGURES:
         known = [value for note in notes if not math.isnan(value := getattr(note, name))]
-        choose = _one_way if name == "round_trip" else min if name == "window" else median if name in _TYPICAL else max
+        choose = _one_way if name == "round_trip" else min if name in _QUICKEST else median if name in _TYPICAL else max
         whole[name] = choose(known) if known else UNKNOWN
     looked = [note.gains for note in notes if note.gains]
     gains = tuple(math.fsum(column) / len(looked) for column in zip(*looked, strict=True)) if looked else ()
