@@ -27,7 +27,9 @@ AHEAD = 4
 """Receives that stand ready for every other rank."""
 _HEAD = struct.Struct("<4sQI")
 _MAGIC = b"TWL1"
-_SMALLEST, _LARGEST = 4096, 1 << 20
+LARGEST = 1 << 20
+"""The largest room that is ever made for a letter; of a longer one the rest comes behind."""
+_SMALLEST = 4096
 _MEMORY = 8
 _TAG = 0x7700
 _FOR_EVER = timedelta(days=3650)
@@ -134,7 +136,7 @@ class _Rooms:
         """A letter of this length: its room, or the room of the receive that is made when it has arrived."""
         self._lengths.append(length)
         wanted = 1 << (max(self._lengths) * 5 // 4).bit_length()
-        new = min(max(_SMALLEST, wanted), _LARGEST)
+        new = min(max(_SMALLEST, wanted), LARGEST)
         self._rooms.append(new)
         own = self._rooms.popleft()
         return new if ahead else own

@@ -291,8 +291,11 @@ class Exchange(ABC):
     """May deliver less than was sent, and says then what is to be owed again."""
     needs_shapes: ClassVar[bool] = False
     """Takes parameters for matrices, so all of them must be sent, exactly, and their shapes be known."""
-    early: ClassVar[bool] = False
-    """Everybody needs everybody's letter, so short ones come along with the roll call, one round earlier."""
+
+    @property
+    def early(self) -> bool:
+        """Everybody needs everybody's letter, so short ones come along with the roll call, one round earlier."""
+        return False
 
     @abstractmethod
     def deliver(self, outgoing: Outgoing, wire: Wire) -> Delivery:

@@ -38,28 +38,76 @@ def gap_bytes(count: int, numel: int) -> float:
     return ENTROPY * count / d * (-d * math.log2(d) - (1 - d) * math.log2(1 - d)) / 8
 
 
-def exchange_seconds(choice: Choice, sizes: Iterable[int], world: int, link: Link) -> tuple[float, float, float]:
-    """Seconds, rounds and bytes of the busiest rank of one step's exchanges on Gloo."""
-    n, d, b = world, link.delay, link.rate
-    depth = math.ceil(math.log2(n))
-    seconds = rounds = sent = 0.0
+SHORT, ROOM = 64 << 10, 1 << 20
+
+
+@dataclass
+class Cost:
+    """What one step's exchanges cost: seconds in all, and what a clock on the wire sees of it."""
+
+    delays: float = 0.0
+    moved: float = 0.0
+    """Bytes of the busiest rank, in calls that are timed."""
+    along: float = 0.0
+    """Bytes of the busiest rank that go along with roll calls."""
+    rounds: int = 0
+
+    def letters(self, rounds: int, moved: float, letter: float) -> None:
+        """Rounds of letters; of one that is longer than its room, the rest comes two delays later."""
+        self.rounds += rounds
+        self.delays += rounds * (3 if letter > ROOM else 1)
+        self.moved += moved
+
+    def timed(self, link: Link) -> float:
+        return self.delays * link.delay + self.moved / link.rate
+
+    def seconds(self, link: Link) -> float:
+        return self.timed(link) + self.along / link.rate
+
+
+def exchange_cost(choice: Choice, sizes: Iterable[int], world: int, *, apart: bool = False) -> Cost:
+    """One step's exchanges, by letters of one delay each and by Gloo's ring of two."""
+    cost = Cost()
     for numel in sizes:
-        count = numel if FAMILIES[choice.family].dense else max(1, math.ceil(choice.density * numel))
-        width = {"f32": 4.0, "bf16": 2.0, "int8": 1.0, "int4": 0.5}[FAMILIES[choice.family].values]
-        values, places = count * width, gap_bytes(count, numel)
-        if choice.family.startswith("leader"):
-            letter = HEADER + places
-            seconds += depth * d + depth * (depth + 1) / 2 * letter / b
-            rounds, sent = rounds + depth, sent + depth * letter
-            places = 0.0
-        if choice.family in ("dense", "leader"):
-            seconds += 2 * (n - 1) * 2 * d + 2 * (n - 1) / n * values / b
-            rounds, sent = rounds + 2 * (n - 1), sent + 2 * (n - 1) / n * values
+        before = cost.along
+        _add(cost, choice, numel, world)
+        if apart and choice.family.startswith("own-") and cost.along > before:
+            cost.letters(1, cost.along - before, 0.0)
+            cost.along = before
+    return cost
+
+
+def _add(cost: Cost, choice: Choice, numel: int, n: int) -> None:
+    dense = FAMILIES[choice.family].dense
+    count = numel if dense else max(1, math.ceil(choice.density * numel))
+    width = {"f32": 4.0, "bf16": 2.0, "int8": 1.0, "int4": 0.5}[FAMILIES[choice.family].values]
+    values, places = count * width, gap_bytes(count, numel)
+    if choice.family.startswith("leader"):
+        letter = HEADER + places
+        if letter < SHORT:
+            cost.along += (n - 1) * letter
         else:
-            letter = HEADER + values + places
-            seconds += (n - 1) * 2 * d + (n - 1) * letter / b
-            rounds, sent = rounds + n - 1, sent + (n - 1) * letter
-    return seconds, rounds, sent
+            cost.letters(min(2, n - 1), letter * (1 + (n - 2) / (n - 1)), letter / (n - 1))
+    if choice.family == "dense":
+        cost.rounds += 2 * (n - 1)
+        cost.delays += 2 * 2 * (n - 1)
+        cost.moved += 2 * (n - 1) / n * values
+    elif choice.family in ("dense-direct", "leader"):
+        chunk = values if n == 2 else values / n
+        cost.letters(min(2, n - 1), values if n == 2 else 2 * (n - 1) / n * values, chunk)
+    elif choice.family in ("dense-bf16", "leader-bf16"):
+        cost.letters(1, (n - 1) * (HEADER + values), HEADER + values)
+    elif choice.family == "owners":
+        met = round(numel * (1 - (1 - choice.density) ** n))
+        sums = n * HEADER + 4 * met + min(gap_bytes(met, numel), numel / 8)
+        pushed = n * HEADER + values + min(places, numel / 8)
+        cost.letters(2, (n - 1) / n * (pushed + sums), sums / n)
+    else:
+        letter = HEADER + values + places
+        if letter <= SHORT:
+            cost.along += (n - 1) * letter
+        else:
+            cost.letters(1, (n - 1) * letter, letter)
 
 
 def laplace_gain(density: float, decay: float = 1.0) -> float:
@@ -91,31 +139,37 @@ class World:
         total = sum(self.sizes)
         if choice.family == "dense":
             return 2e-9 * total
+        if choice.family == "dense-direct":
+            return 3e-9 * total
         sent = total if FAMILIES[choice.family].dense else choice.density * total
         shared = choice.family.startswith("leader")
         return 2e-9 * total + sent * (5e-9 + 8e-9 * (1 if shared else self.world)) + 5e-4 * len(self.sizes)
 
-    def step_seconds(self, choice: Choice, step: int) -> float:
+    def step_seconds(self, choice: Choice, step: int, *, apart: bool = False) -> float:
         """Of a whole step without noise and without overlap, roll calls included."""
         link = self.link(step)
-        talk = (len(self.sizes) + 1) * 2 * link.delay
-        return self.compute + self.kernels(choice) + exchange_seconds(choice, self.sizes, self.world, link)[0] + talk
+        cost = exchange_cost(choice, self.sizes, self.world, apart=apart)
+        return self.compute + self.kernels(choice) + cost.seconds(link) + 2 * link.delay
 
-    def notes(self, choice: Choice, step: int) -> list[Note]:
+    def notes(self, choice: Choice, step: int, *, apart: bool = False) -> list[Note]:
         """What every rank says at the end of a step."""
         chance = random.Random(self.seed * 100_003 + step)
         link = self.link(step)
-        seconds, rounds, sent = exchange_seconds(choice, self.sizes, self.world, link)
+        cost = exchange_cost(choice, self.sizes, self.world, apart=apart)
 
         def noisy(value: float) -> float:
             odd = 10.0 if chance.random() < self.outliers else 1.0
             return value * math.exp(chance.gauss(0.0, self.noise)) * odd
 
-        together = noisy(seconds)
-        trip = noisy(2 * link.delay + 1e-4)
+        together = noisy(cost.timed(link)) or math.nan
+        trip = noisy(link.delay + 1e-4)
+        # Ranks come to the vote one after the other; a note that is there already is not waited for.
+        come = sorted(chance.uniform(0.0, trip / 2) for _ in range(self.world))
+        waits = [max(0.0, max(come[:rank] + come[rank + 1 :]) + trip - own) for rank, own in enumerate(come)]
         return [
             Note(
-                round_trip=trip + (0.001 * rank), exchange=together * (1 - 1e-3 * rank), rounds=rounds, bytes_sent=sent,
+                round_trip=waits[rank], exchange=together * (1 - 1e-3 * rank), rounds=cost.rounds,
+                bytes_sent=cost.moved,
                 kernels=noisy(self.kernels(choice)), plain=1e-9, stage=2e-9, write=5e-9, read=8e-9, group=5e-4,
                 compute=noisy(self.compute), window=0.0, exposed=together, fresh=noisy(1.0), owed=4.0,
                 gains=tuple(min(1.0, laplace_gain(density)) for density in KNOTS),
@@ -142,8 +196,8 @@ def drive(controller: Controller, world: World, steps: int) -> Run:
     state = controller.begin()
     run = Run(decisions=[], states=[], seconds=[])
     for step in range(steps):
-        run.seconds.append(world.step_seconds(state.choice, step))
-        seen: Seen = together(world.notes(state.choice, step))
+        run.seconds.append(world.step_seconds(state.choice, step, apart=state.apart))
+        seen: Seen = together(world.notes(state.choice, step, apart=state.apart))
         state, decision = controller.decide(state, seen, world.sizes)
         run.decisions.append(decision)
         run.states.append(state)

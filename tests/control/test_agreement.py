@@ -67,8 +67,14 @@ def test_the_order_of_ranks_that_say_the_same_does_not_matter():
 
 
 def test_the_slowest_rank_decides():
-    seen = together([Note(exchange=1.0, round_trip=0.3, compute=2.0), Note(exchange=3.0, round_trip=0.1, compute=1.0)])
-    assert (seen.exchange, seen.round_trip, seen.compute) == (3.0, 0.1, 2.0)
+    seen = together([Note(exchange=1.0, round_trip=0.3, compute=1.0), Note(exchange=3.0, round_trip=0.1, compute=2.0)])
+    assert (seen.exchange, seen.round_trip, seen.compute) == (1.0, pytest.approx(0.2), 2.0)
+
+
+def test_one_delay_follows_from_the_two_shortest_waits():
+    come, delay = [0.0, 0.07, 0.30, 0.34], 0.05
+    waits = [max(0.0, max(come[:rank] + come[rank + 1 :]) + delay - own) for rank, own in enumerate(come)]
+    assert together([Note(round_trip=wait) for wait in waits]).round_trip == pytest.approx(delay)
 
 
 def test_a_rank_that_knows_nothing_is_no_harm():
@@ -107,7 +113,7 @@ def test_a_resumed_controller_goes_on_as_if_it_had_never_stopped():
     whole = drive(controller, world, 40)
     again, state = Controller.read(controller.text), State.read(whole.states[19].text)
     for step in range(20, 40):
-        state, decision = again.decide(state, together(world.notes(state.choice, step)), world.sizes)
+        state, decision = again.decide(state, together(world.notes(state.choice, step, apart=state.apart)), world.sizes)
         assert state == whole.states[step]
         assert decision == whole.decisions[step]
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.control.simulate import Link, World, best_fixed, drive
+from tests.control.simulate import Link, World, best_fixed, drive, exchange_cost
 from thinwire.control.controller import YOUNG, Controller, offers_of
 from thinwire.control.menu import FAMILIES, Choice, menu_of
 from thinwire.control.notes import Note, together
@@ -41,12 +41,12 @@ def test_it_is_hardly_worse_than_the_best_fixed_plan(name: str, noise: float) ->
     mine = [
         progress(controller, world, state.choice, step, state) for step, state in enumerate(run.states) if step > 50
     ]
-    assert best / (sum(mine) / len(mine)) <= 1.08
+    assert best / (sum(mine) / len(mine)) <= 1.05
 
 
 def test_it_falls_back_to_dense_where_dense_is_best() -> None:
     run = drive(Controller(), World(link=lambda step: NETWORKS["10 Gbit"], noise=0.05), 60)
-    assert run.states[-1].choice == Choice("dense", 0)
+    assert run.states[-1].choice.family in ("dense", "dense-direct")
     assert run.switches[-1] < 20
 
 
@@ -71,6 +71,16 @@ def test_within_ten_steps_of_a_change_the_new_best_plan_runs(name: str, noise: f
     assert best / min(late) <= 1.12, [str(run.states[step].choice) for step in range(58, 75)]
 
 
+def test_a_change_is_heard_where_all_messages_go_along_with_roll_calls() -> None:
+    before, after = CHANGES["10 to 100 Mbit"]
+    world = World(link=lambda step: before if step < 60 else after, noise=0.05)
+    run = drive(Controller(policy=MostProgress(floor=0.0)), world, 80)
+    state = run.states[59]
+    assert not exchange_cost(state.choice, world.sizes, world.world).rounds, "else this shows nothing"
+    assert 0 < sum(each.apart for each in run.states[20:60]) < 15
+    assert run.states[70].sense.network.per_byte == pytest.approx(1 / after.rate, rel=0.3)
+
+
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_noise_makes_it_switch_less_than_once_in_a_hundred_steps(name: str, seed: int) -> None:
@@ -80,7 +90,7 @@ def test_noise_makes_it_switch_less_than_once_in_a_hundred_steps(name: str, seed
 
 
 def test_what_is_not_better_by_the_margin_is_not_switched_to() -> None:
-    world = World(link=lambda step: Link.of(1, 100) if step < 40 else Link.of(1, 60), noise=0.05)
+    world = World(link=lambda step: Link.of(1, 100) if step < 40 else Link.of(1, 30), noise=0.05)
     policy = MostProgress(floor=0.0)
     assert not [step for step in drive(Controller(policy=policy, margin=2.0), world, 120).switches if step > YOUNG]
     assert [step for step in drive(Controller(policy=policy, margin=0.01), world, 120).switches if step > YOUNG]

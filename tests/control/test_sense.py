@@ -88,6 +88,6 @@ def test_no_exchange_harms_the_sense(trip, rounds, sent, seconds):
 
 
 def test_a_network_is_said_as_people_say_it():
-    assert str(Network.of(10, 100)) == "20 ms a round, 100 Mbit/s"
+    assert str(Network.of(10, 100)) == "10 ms a round, 100 Mbit/s"
     assert "2.5 Gbit/s" in str(Network.of(1, 2500))
     assert "50 kbit/s" in str(Network.of(1, 0.05))

@@ -11,7 +11,7 @@ from typing import Any
 from thinwire.agreements import AGREEMENTS, Leader, Leaders
 from thinwire.codecs import CODECS
 from thinwire.errors import PlanError
-from thinwire.exchanges import EXCHANGES, LowRankReduce
+from thinwire.exchanges import EXCHANGES, DirectGather, LowRankReduce
 from thinwire.plans import Feedback, Plan
 from thinwire.registry import Table
 from thinwire.selectors import (
@@ -31,6 +31,7 @@ SAMPLES: dict[str, list[Any]] = {
     "top-k": [TopK(density=0.1), TopK(density=0.05, width=3)],
     "threshold": [Threshold(threshold=0.8)],
     "leader": [Leader(), Leader(share_from=0)],
+    "direct-gather": [DirectGather(), DirectGather(apart=True)],
     "random-k": [RandomK(density=0.1), RandomK(density=0.05, width=4)],
     "block-top-k": [BlockTopK(keep=2, block=30)],
     "gaussian-k": [GaussianK(density=0.1), GaussianK(density=0.1, variant="published", width=2)],

@@ -97,8 +97,9 @@ OF_STEPS = (
         name="vote-without-a-voice",
         safeguard="The vote at the end of a step asks the other ranks",
         file="step.py",
-        old="            roll = call_roll(self.wire, self._record(), self.plan, note)\n"
-        "            if self.pilot is not None:\n                self.pilot.hear(roll.asides)\n",
+        old="            roll = call_roll(self.wire, record, self.plan, note)\n"
+        "            if self.pilot is not None:\n"
+        "                self.pilot.hear([each.numpy().tobytes() for each in roll.came_along])\n",
         new="            pass\n",
         tests=(f"{STEP}test_a_fault_in_the_last_group_is_told_by_the_vote",),
     ),

@@ -16,14 +16,16 @@ import numpy as np
 
 from thinwire.control.decision import Decision
 from thinwire.control.front import Floats
-from thinwire.control.learn import conditions_of, factor_of, learnt
+from thinwire.control.learn import conditions_of, factor_of, learnt, listens, work_in_force
 from thinwire.control.menu import FAMILIES, Choice, Menu, families, menu_of
 from thinwire.control.mind import State
 from thinwire.control.notes import Seen
 from thinwire.control.policies import POLICIES, MostProgress, Offers, Policy
+from thinwire.control.track import Tracker
 from thinwire.control.warm_up import least_density
 from thinwire.control.work import overhead_of
 from thinwire.errors import PlanError
+from thinwire.exchanges import DirectGather
 from thinwire.plans import Feedback, Plan
 from thinwire.registry import unknown
 
@@ -85,11 +87,12 @@ class Controller:
         wanted = max(self.start, least_density(0, self.warm_up))
         densities = FAMILIES[name].densities
         place = min(range(len(densities)), key=lambda i: abs(math.log(densities[i] / wanted)))
-        return State(choice=Choice(name, place))
+        return State(choice=Choice(name, place), apart=True)
 
     def plan(self, state: State) -> Plan:
-        """The plan that a state has chosen."""
-        return state.choice.plan(self.feedback)
+        """The plan that a state has chosen; apart, the same in calls that can be timed."""
+        plan = state.choice.plan(self.feedback)
+        return replace(plan, exchange=DirectGather(apart=True)) if state.apart and plan.exchange.early else plan
 
     def decide(self, state: State, seen: Seen, sizes: tuple[int, ...]) -> tuple[State, Decision]:
         """Take in one step, and choose for the next.
@@ -120,12 +123,14 @@ class Controller:
         else:
             state, reason = self._choose(state, menu, scores, changed)
         place = menu.places[state.choice]
-        state = replace(state, predicted=(float(offers.exchanges[place]), float(offers.steps[place])))
+        state = replace(state, apart=listens(state, menu, float(offers.steps[place])))
+        state = replace(state, predicted=(_timed(state, menu), float(offers.steps[place])))
         second, lead = _second(menu, scores, place)
         return state, Decision(
             step=state.step, choice=state.choice, before=before, reason=reason, network=state.sense.network,
-            gain=float(offers.gains[place]), step_seconds=state.predicted[1], exchange_seconds=state.predicted[0],
-            second=second, lead=lead, predicted=predicted, measured=measured,
+            gain=float(offers.gains[place]), step_seconds=state.predicted[1],
+            exchange_seconds=float(offers.exchanges[place]), second=second, lead=lead,
+            predicted=predicted, measured=measured,
         )  # fmt: skip
 
     def _is_worth_a_look(self, state: State, offers: Offers, menu: Menu, best: int) -> bool:
@@ -163,7 +168,7 @@ class Controller:
         arrived = chosen == menu.choices[best]
         why = state.guard.reason or ("as the network has changed" if changed else f"which is best by {self.policy}")
         state = replace(
-            state, choice=chosen, wanted=None, patience=0 if arrived else waited, trial=(),
+            state, choice=chosen, wanted=None, patience=0 if arrived else waited, trial=(), exposed=Tracker(),
             hold=rest if arrived else 0, rest=rest if arrived else state.rest,
         )  # fmt: skip
         return state, why
@@ -224,6 +229,12 @@ def offers_of(state: State, menu: Menu) -> Offers:
         densities=menu.densities,
         floor=state.guard.floor,
     )
+
+
+def _timed(state: State, menu: Menu) -> float:
+    """Seconds of the next step's exchanges that will be measured, to be compared with what they then take."""
+    work, factor = work_in_force(state, menu), factor_of(state, FAMILIES[state.choice.family].way)
+    return state.sense.network.seconds(work.rounds, work.declared.bytes_sent) * factor
 
 
 def _second(menu: Menu, scores: Floats, place: int) -> tuple[Choice | None, float]:

@@ -1,40 +1,20 @@
-"""How exchanges spend their rounds and bytes, where that is not as plain as it is declared.
+"""How many one-way delays an exchange's declared rounds take, where that is not as plain as it is declared.
 
-Parts declare rounds that wait for each other and bytes of the busiest rank. A round of letters takes one one-way delay;
-but in a round of one of Gloo's own collectives the receiver first says where to put the bytes, which is a delay more.
+A round of letters takes one delay. In a round of one of Gloo's own collectives the receiver first says where to put
+the bytes, which is a delay more. And of a letter that is longer than any room that stands ready (see `thinwire.mail`)
+the rest comes two delays behind the beginning.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
+from thinwire.mail import LARGEST
 from thinwire.types import Traffic
 
-
-@dataclass(frozen=True, kw_only=True)
-class Manner:
-    """What a declared round and a declared byte count for."""
-
-    round: float = 1.0
-    """One-way delays."""
-    byte: Callable[[int], float] = lambda world: 1.0
-    """Bytes behind one another, for each that the busiest rank sends."""
-
-    def rounds(self, declared: Traffic) -> float:
-        """Rounds of letters that take as long."""
-        return self.round * declared.rounds
-
-    def bytes_sent(self, declared: Traffic, world: int) -> float:
-        """Bytes that take as long."""
-        return self.byte(world) * declared.bytes_sent
+ANSWERED = ("AllGather", "AllReduce")
+"""The classes of parts that are collectives of Gloo: receivers answer before anything moves."""
 
 
-PLAIN = Manner()
-ANSWERED = Manner(round=2.0)
-
-MANNERS: dict[str, Manner] = {"AllGather": ANSWERED, "AllReduce": ANSWERED}
-"""By the name of the part's class; a part that is not here is plain."""
-
-
-def manner_of(part: object) -> Manner:
-    """How a part's declared traffic counts."""
-    return MANNERS.get(type(part).__name__, PLAIN)
+def delays(part: object, declared: Traffic, world: int) -> float:
+    """One-way delays that a part's declared rounds take."""
+    if type(part).__name__ in ANSWERED:
+        return 2.0 * declared.rounds
+    longest = declared.bytes_sent / max(declared.rounds * (world - 1), 1)
+    return (3.0 if longest > LARGEST else 1.0) * declared.rounds

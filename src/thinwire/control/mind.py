@@ -23,12 +23,15 @@ class State:
     Args:
         choice: The candidate in force.
         step: Steps whose notes were read.
+        apart: In the step to come, all messages go in calls that can be timed.
+        silent: Steps in a row in which nothing was timed, since all went along with roll calls.
         sense: The wire.
         machine: The slowest rank's kernels.
         slowness: How many times longer they take than calibrated.
         compute: Seconds of forward, backward and optimizer.
         window: Seconds that exchanges can hide behind.
         overlap: The part of these in which they do.
+        exposed: Seconds that exchanges take beyond the backward pass, in the silent steps of the plan in force.
         curve: Gains.
         guard: Phases of the training.
         wanted: A candidate that looks better, if any.
@@ -42,12 +45,15 @@ class State:
 
     choice: Choice
     step: int = 0
+    apart: bool = False
+    silent: int = 0
     sense: Sense = field(default_factory=Sense)
     machine: Machine = field(default_factory=Machine)
     slowness: Tracker = field(default_factory=Tracker)
     compute: Tracker = field(default_factory=Tracker)
     window: Tracker = field(default_factory=Tracker)
     overlap: Tracker = field(default_factory=Tracker)
+    exposed: Tracker = field(default_factory=Tracker)
     curve: Curve = field(default_factory=Curve)
     guard: Guard = field(default_factory=Guard)
     wanted: Choice | None = None
@@ -83,13 +89,15 @@ class State:
             ) from error
 
 
-_TRACKERS = ("slowness", "compute", "window", "overlap")
+_TRACKERS = ("slowness", "compute", "window", "overlap", "exposed")
 
 
 def _plain(state: State) -> dict[str, Any]:
     return {
         "choice": [state.choice.family, state.choice.place],
         "step": state.step,
+        "apart": state.apart,
+        "silent": state.silent,
         "latency": state.sense.latency.logs,
         "per_byte": state.sense.per_byte.logs,
         "machine": astuple(state.machine),
@@ -128,12 +136,15 @@ def _built(data: Mapping[str, Any]) -> State:
     return State(
         choice=_choice(data["choice"]),
         step=_whole(data["step"]),
+        apart=bool(data["apart"]),
+        silent=_whole(data["silent"]),
         sense=Sense(latency=_tracker(data["latency"]), per_byte=_tracker(data["per_byte"])),
         machine=Machine(plain=plain, stage=stage, write=write, read=read, group=group),
         slowness=_tracker(data["slowness"]),
         compute=_tracker(data["compute"]),
         window=_tracker(data["window"]),
         overlap=_tracker(data["overlap"]),
+        exposed=_tracker(data["exposed"]),
         curve=Curve(shares=shares, looks=_whole(data["looks"])),
         guard=guard,
         wanted=None if data["wanted"] is None else _choice(data["wanted"]),

@@ -33,7 +33,7 @@ class Note:
     mind: bytes = bytes(8)
     """Eight bytes that differ where controllers or their states differ."""
     round_trip: float = UNKNOWN
-    """Seconds of the quickest round of notes since the last vote."""
+    """Seconds that this rank waited for the others' notes in the last vote."""
     exchange: float = UNKNOWN
     """Seconds of all exchanges of the step."""
     rounds: float = UNKNOWN
@@ -126,23 +126,31 @@ class Seen:
     gains: tuple[float, ...] = ()
 
 
-_QUICKEST = ("round_trip", "window")
+_QUICKEST = ("exchange", "window")
 _TYPICAL = ("fresh", "owed", "loss")
 
 
 def together(notes: Sequence[Note]) -> Seen:
     """What follows from the notes of all ranks.
 
-    The slowest rank decides how long a step takes, so of times the largest counts. Of rounds the shortest counts,
-    for it was not late ranks that were waited for, and of energies the middle one.
+    The slowest rank decides how long a step takes, so of most times the largest counts. An exchange ends for all ranks
+    nearly at once, and who has come early to it has also waited for the late ones: there the shortest counts. Of
+    energies the middle one does, and for rounds see `_one_way`.
     """
     whole: dict[str, float] = {}
     for name in FIGURES:
         known = [value for note in notes if not math.isnan(value := getattr(note, name))]
-        if name in _QUICKEST:
-            known = [value for value in known if value >= (SMALLEST if name == "round_trip" else 0.0)]
-        choose = min if name in _QUICKEST else median if name in _TYPICAL else max
+        choose = _one_way if name == "round_trip" else min if name in _QUICKEST else median if name in _TYPICAL else max
         whole[name] = choose(known) if known else UNKNOWN
     looked = [note.gains for note in notes if note.gains]
     gains = tuple(math.fsum(column) / len(looked) for column in zip(*looked, strict=True)) if looked else ()
     return Seen(world=len(notes), gains=gains, **whole)
+
+
+def _one_way(waits: Sequence[float]) -> float:
+    """The one-way delay that follows from how long each rank waited for the others' notes.
+
+    Who comes last waits for the note of who came last but one, and the other way round: what the one waits less than
+    the delay, the other waits more. All others wait longer than these two.
+    """
+    return max(sum(sorted(waits)[:2]) / min(len(waits), 2), SMALLEST)

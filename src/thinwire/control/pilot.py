@@ -50,6 +50,7 @@ class Pilot:
         self._times: dict[str, float] = {}
         self._last = (UNKNOWN, UNKNOWN, UNKNOWN)
         self._round_trip = 0.0
+        self._voting = False
         self.begin()
 
     def begin(self) -> None:
@@ -70,7 +71,8 @@ class Pilot:
     def _heard(self, bytes_sent: int, rounds: int, seconds: float, patient: bool) -> None:
         if patient:
             self._talk += seconds
-            self._round_trip = min(self._round_trip or seconds, seconds)
+            if self._voting:  # other notes are sent ahead, and may have come long before they are heard
+                self._round_trip, self._voting = seconds, False
         else:
             self._wire = [self._wire[0] + bytes_sent, self._wire[1] + rounds, self._wire[2] + seconds]
 
@@ -127,8 +129,8 @@ class Pilot:
             read=machine.read, group=machine.group, compute=compute, window=window, exposed=exposed,
             fresh=self._fresh or UNKNOWN, owed=self._owed or UNKNOWN, loss=self.loss, gains=self._gains(),
         )  # fmt: skip
-        # The round of this vote counts for the next: it is the one that ranks come to most nearly together.
-        self.loss, self._round_trip = UNKNOWN, 0.0
+        # The round of this vote is told in the next: it is the one that ranks come to most nearly together.
+        self.loss, self._round_trip, self._voting = UNKNOWN, 0.0, True
         return note.pack()
 
     def _gains(self) -> tuple[float, ...]:
@@ -167,9 +169,9 @@ class Pilot:
         """The step counts: what was decided in its vote comes into force."""
         if self._next is None or self.controller is None:
             return
-        self._state, self._decision = self._next
+        before, (self._state, self._decision) = self._state, self._next
         self._next = None
-        if self._decision.switched:
+        if before is None or (before.choice, before.apart) != (self._state.choice, self._state.apart):
             self.plan = self.controller.plan(self._state)
         if events.heard():
             events.emit({**self._decision.record(), "plan": str(self.plan)})

@@ -17,6 +17,8 @@ from thinwire.control.work import Work
 
 Floats = NDArray[np.float64]
 
+_LEAST = 1e-6
+
 
 @dataclass(frozen=True, kw_only=True)
 class Conditions:
@@ -77,7 +79,9 @@ class Table:
         """Seconds of a whole step with each plan."""
         talk = conditions.network.seconds(overhead.rounds, overhead.bytes_sent)
         busy = self.kernels(conditions) + self.exchange(conditions, factors) + talk
-        return conditions.compute + busy - hidden(busy, conditions)
+        # Where it all hides behind a backward pass of which nothing is known, a step takes some time all the same.
+        seconds: Floats = np.maximum(conditions.compute + busy - hidden(busy, conditions), _LEAST)
+        return seconds
 
 
 def hidden(busy: Floats, conditions: Conditions) -> Floats:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from thinwire import message, roll_call
 from thinwire.control import notes
-from thinwire.control.manners import manner_of
+from thinwire.control.manners import delays
 from thinwire.plans import Plan
 from thinwire.protocols import SHORT
 from thinwire.types import Traffic, ValueFormat, unit_count
@@ -23,8 +23,9 @@ class Work:
     """Sums over all groups of a step, on the busiest rank."""
 
     rounds: float = 0.0
-    """In rounds of letters; see `thinwire.control.manners`."""
+    """In one-way delays; see `thinwire.control.manners`."""
     bytes_sent: float = 0.0
+    """All of them; those that go along with roll calls, too."""
     declared: Traffic = field(default_factory=Traffic)
     """The same as the parts declare it, without what goes along with roll calls: what the wire can time."""
     plain: int = 0
@@ -80,7 +81,6 @@ def _group(plan: Plan, numel: int, world: int) -> Work:
     timed = Traffic() if plan.agreement.tells and not told.rounds else told
     if exchanged.rounds or not plan.exchange.early:
         timed += exchanged
-    agreement, exchange = manner_of(plan.agreement), manner_of(plan.exchange)
     count = sent_of(plan, numel)
     summed = plan.exchange.needs_shared
     bare = summed and not plan.agreement.tells and not plan.exchange.drops
@@ -88,8 +88,8 @@ def _group(plan: Plan, numel: int, world: int) -> Work:
     # What is summed by owners is read twice where it is written as messages: by its owner, and by everybody.
     sums = (2 if plan.exchange.drops else 1) * count
     return Work(
-        rounds=agreement.rounds(told) + exchange.rounds(exchanged),
-        bytes_sent=agreement.bytes_sent(told, world) + exchange.bytes_sent(exchanged, world),
+        rounds=delays(plan.agreement, told, world) + delays(plan.exchange, exchanged, world),
+        bytes_sent=told.bytes_sent + exchanged.bytes_sent,
         declared=timed,
         plain=numel if plan.keeps_nothing else 0,
         stage=0 if plan.keeps_nothing else numel,
@@ -119,9 +119,25 @@ def traffic_of(plan: Plan, numel: int, world: int) -> tuple[Traffic, Traffic]:
         return told, plan.exchange.traffic(world, values, 4)
     letter = message.HEADER.size + values + (0 if plan.shares_coordinates else section)
     exchanged = plan.exchange.traffic(world, letter, 1)
+    if plan.exchange.depends_on_data:
+        exchanged = _expected(exchanged, plan, numel, world)
     if plan.exchange.early and not plan.shares_coordinates and letter <= SHORT:
         exchanged = Traffic(bytes_sent=exchanged.bytes_sent)  # along with the roll call
     return told, exchanged
+
+
+def _expected(bound: Traffic, plan: Plan, numel: int, world: int) -> Traffic:
+    """What is declared for units of which none is sent twice, if all ranks drew theirs independently.
+
+    Of the bytes of an owner-reduce one part in ``world + 1`` goes to the owners. The rest are their sums.
+    """
+    width = plan.selector.width
+    units = unit_count(numel, width)
+    density = plan.selector.budget(units) / max(units, 1)
+    met = round(units * (1.0 - (1.0 - density) ** world))
+    sums = world * message.HEADER.size + plan.codec.size(met, units) + ValueFormat.F32.size(met * width)
+    sent = (bound.bytes_sent + (world - 1) * sums * (world + 1) / world) / (1 + world)
+    return Traffic(bytes_sent=min(round(sent), bound.bytes_sent), rounds=bound.rounds)
 
 
 def _format_of(plan: Plan) -> ValueFormat:

@@ -23,19 +23,27 @@ class DirectGather(Exchange):
     """Gather all messages on all ranks in one round. Nothing is padded: each message goes as long as it is.
 
     It sends as many bytes as an all-gather by ring, in one delay instead of ``world - 1`` of them.
+
+    Args:
+        apart: Short messages too go in a round of their own, in which one can see how long they take.
     """
 
+    apart: bool = False
     needs_shared: ClassVar[bool] = False
-    early: ClassVar[bool] = True
+
+    @property
+    def early(self) -> bool:
+        """Unless all messages go apart."""
+        return not self.apart
 
     def deliver(self, outgoing: Outgoing, wire: Wire) -> Delivery:
         """Everybody's selection, in rank order: the same parts as those of all-gather."""
         mine = outgoing.selection
         expected = Expected(numel=mine.numel, width=mine.width, dtype=mine.values.dtype, turn=outgoing.turn)
         if not outgoing.shared:
-            assert outgoing.arrived is not None
-            late = [rank for rank, size in enumerate(outgoing.sizes) if size > SHORT]
-            letters = dict(enumerate(outgoing.arrived)) | (_gathered(outgoing.letter, late, wire) if late else {})
+            arrived = outgoing.arrived
+            late = [rank for rank, size in enumerate(outgoing.sizes) if size > SHORT or arrived is None]
+            letters = dict(enumerate(arrived or ())) | (_gathered(outgoing.letter, late, wire) if late else {})
             return Delivery([message.decode(letters[rank], expected) for rank in range(wire.world)], wire.world)
         # Everybody knows the coordinates: only values travel.
         letters = _gathered(message.encode(mine, None, outgoing.turn, kind=Kind.VALUES), range(wire.world), wire)
