@@ -29,15 +29,18 @@ from thinwire.tasks.side_by_side import Race, race
 
 HERE = Path(__file__).resolve().parents[1]
 RESULT, PICTURE = HERE / "results" / "optimizers.json", HERE.parent / "docs" / "figures" / "optimizers.svg"
-WORLD, SHAPE, SIZE = 4, Shape(width=48, layers=1, heads=4, context=48), 8
-RATES = (4e-3, 8e-3)
+WORLD, SHAPE, SIZE = 4, Shape(width=64, layers=2, heads=4, context=64), 8
+RATES = (2e-3, 4e-3, 8e-3)
 SETTINGS = {
     "dense, AdamW": "dense",
     "own 5 %, AdamW as it is": "topk_allgather(density=0.05, arrange=False)",
     "own 1 %, AdamW as it is": "topk_allgather(density=0.01, arrange=False)",
     "own 5 %, momentum in the ledger": "topk_allgather(density=0.05)",
     "own 1 %, momentum in the ledger": "topk_allgather(density=0.01)",
+    "leader's 5 %, AdamW as it is": "ar_topk(density=0.05, arrange=False)",
+    "leader's 1 %, AdamW as it is": "ar_topk(density=0.01, arrange=False)",
     "leader's 5 %, momentum in the ledger": "ar_topk(density=0.05)",
+    "leader's 1 %, momentum in the ledger": "ar_topk(density=0.01)",
 }
 """What is compared, by the name in the table."""
 

@@ -33,19 +33,21 @@ def dense() -> Plan:
     return Plan(selector=Everything(), agreement=Own(), codec=Dense(), exchange=AllReduce())
 
 
-def topk_allgather(density: float = 0.01, *, momentum: float = 0.0) -> Plan:
-    """Each rank's own top-k with error feedback, delta-coded, all-gathered.
+def topk_allgather(density: float = 0.01, *, to: str = "", momentum: float = 0.0) -> Plan:
+    """Each rank's own top-k with error feedback, delta-coded, gathered by all.
 
     Args:
         density: Fraction of the elements that each rank sends.
+        to: How values are written, as in `thinwire.Rounded`; as they are, if not given.
         momentum: Momentum correction (Deep Gradient Compression); the optimizer must then have no first moment:
             `thinwire.optimizers.arrange` sees to both.
     """
+    chosen = TopK(density=density)
     return Plan(
-        selector=TopK(density=density),
+        selector=Rounded(chosen, to=to) if to else chosen,
         agreement=Own(),
         codec=Delta(),
-        exchange=AllGather(),
+        exchange=DirectGather(),
         feedback=Feedback(momentum=momentum),
     )
 
