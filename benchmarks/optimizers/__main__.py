@@ -9,7 +9,6 @@ benchmarks/results/optimizers.json, prints a table, and draws docs/figures/optim
 import argparse
 import json
 import platform
-import statistics
 import tempfile
 import time
 from dataclasses import replace
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import torch
 
+from thinwire.analysis import tables
 from thinwire.lab.ranks import RankPool, preload
 from thinwire.report.chart import Chart, Line
 from thinwire.report.png import save
@@ -65,7 +65,7 @@ def main() -> None:
         "settings": {name: figures(story, name, best) for name in SETTINGS},
     }
     RESULT.write_text(json.dumps(record, indent=1) + "\n")
-    print(table(record))
+    print(tables.settings(record))
     draw(story)
 
 
@@ -109,16 +109,6 @@ def figures(story: Story, name: str, best: dict[str, float]) -> dict[str, object
         "megabytes": round((method.bytes_sent or 0.0) / 1e6, 3),
         "curve": curve,
     }
-
-
-def table(record: dict[str, dict[str, dict[str, list[float]]]]) -> str:
-    """The figures as Markdown."""
-    lines = ["| setting | bits/byte: mean (least to most) | learning rate | MB sent by rank 0 |", "|---|---|---|---|"]
-    for name, found in record["settings"].items():
-        final = found["final"]
-        spread = f"{statistics.fmean(final):.2f} ({min(final):.2f} to {max(final):.2f})"
-        lines.append(f"| {name} | {spread} | {found['rate']} | {found['megabytes']} |")
-    return "\n".join(lines)
 
 
 def draw(story: Story) -> None:

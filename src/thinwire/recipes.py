@@ -13,7 +13,6 @@ from thinwire.control.controller import Controller
 from thinwire.control.policies import MostProgress, Policy
 from thinwire.errors import PlanError
 from thinwire.exchanges import (
-    AllGather,
     AllReduce,
     DirectGather,
     DirectReduce,

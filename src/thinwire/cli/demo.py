@@ -19,8 +19,9 @@ _SOME_STEPS = 50
 def demo(*, ranks: int = 4, steps: int | None = None, density: float = 0.05, seed: int = 0, net: str = "") -> int:
     """Train a small language model twice, dense and compressed, and compare; and once more without any exchange.
 
-    The last one is no training, but the floor of the step time, and so the ceiling of what compression can gain. All start from the same weights and see the same batches of the Python standard library's sources. They
-    take turns step by step in the same processes, so that noise on this machine hits both alike.
+    The last one is no training, but the floor of the step time, and so the ceiling of what compression can gain. All
+    start from the same weights and see the same batches of the Python standard library's sources. They take turns step
+    by step in the same processes, so that noise on this machine hits all alike.
 
     Args:
         ranks: How many processes train together, each on a host of its own.
