@@ -118,16 +118,14 @@ def _race(folder: Path, results: Sequence[Result]) -> list[str]:
     dense, compressed, floor = results
     story = read([str(folder)])
     wanted = target(story)
-    taken = seconds_to(story.methods[compressed.name].courses[0], wanted) if wanted is not None else None
     ceiling = f"a step without any exchange is {dense.pace / floor.pace:.1f} times as fast as a dense one"
-    if taken is None:
-        return [
-            f"- Dense's final loss, and 1 % for luck, was not reached in these steps; {ceiling},",
-            "  and no method can be faster.",
-        ]
+    assert wanted is not None
+    plain, taken = (seconds_to(story.methods[each.name].courses[0], wanted) for each in (dense, compressed))
+    if plain is None or taken is None:
+        return [f"- Top-k did not reach dense's final loss, and 1 % for luck, in these steps; {ceiling}."]
     return [
-        f"- Dense's final loss, and 1 % for luck, was reached after {taken:.0f} s instead of {dense.seconds:.0f} s: "
-        f"{dense.seconds / taken:.1f} times as fast.",
+        f"- Dense's final loss, and 1 % for luck, took {plain:.0f} s dense and {taken:.0f} s with top-k: "
+        f"{plain / taken:.1f} times as fast.",
         f"  No method can gain more than this wire takes: {ceiling}.",
     ]
 
