@@ -33,7 +33,7 @@ def dense() -> Plan:
 
 
 def topk_allgather(density: float = 0.01, *, to: str = "", momentum: float = 0.0) -> Plan:
-    """Each rank's own top-k with error feedback, delta-coded, gathered by all.
+    """Each rank's own top-k with error feedback, delta-coded, gathered by all from all.
 
     Args:
         density: Fraction of the elements that each rank sends.

@@ -24,7 +24,7 @@ from thinwire.bench.exchange.judge import Judge
 from thinwire.bench.exchange.method import Contract, Message, gather_bytes, ring_bytes
 from thinwire.bench.exchange.record import Cell, Row, Run
 from thinwire.bench.sockets import bytes_sent, can_count
-from thinwire.cli import bench_exchange, main
+from thinwire.cli import _bench_exchange, main
 from thinwire.lab.entrance import missing
 from thinwire.lab.threads import ThreadWire, run_threads
 from thinwire.traces import Recording, record
@@ -371,14 +371,14 @@ def test_the_headline_takes_options() -> None:
     assert said[:2] == ["bench", "exchange"]
     assert said[-2:] == ["--sizes", "600k"]
     assert said.count("--sizes") == 1
-    options = bench_exchange.Options(
+    options = _bench_exchange.Options(
         **{
             name.removeprefix("--"): value
             for name, value in headline.USUAL.items()
             if name in ("--sizes", "--densities", "--plans", "--peers")
         }
     )
-    assert bench_exchange.asked_of(options).contestants()
+    assert _bench_exchange.asked_of(options).contestants()
 
 
 @pytest.mark.skipif(not can_count(), reason="this system does not tell what sockets send")
@@ -399,8 +399,8 @@ def test_a_rank_under_torchrun_starts_nobody(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
     seen: list[Asked] = []
-    monkeypatch.setattr(bench_exchange, "take_part", lambda asked: seen.append(asked) or SimpleNamespace(failures=[]))
-    assert bench_exchange.exchange(bench_exchange.Options(net="my-cluster", rate="1G")) == 0
+    monkeypatch.setattr(_bench_exchange, "take_part", lambda asked: seen.append(asked) or SimpleNamespace(failures=[]))
+    assert _bench_exchange.exchange(_bench_exchange.Options(net="my-cluster", rate="1G")) == 0
     assert [(asked.net, asked.rate) for asked in seen] == [("my-cluster", "1G")]
     assert json.dumps(seen[0].words())
     assert os.environ["RANK"] == "1"

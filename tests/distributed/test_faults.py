@@ -21,7 +21,7 @@ from thinwire.selectors import TopK
 from thinwire.step import Step
 
 PLANS = {
-    "own": thinwire.recipes.topk_allgather(density=0.2),
+    "own": thinwire.recipes.topk_allgather(density=0.2).replace(exchange=thinwire.AllGather()),
     "leader": thinwire.recipes.ar_topk(density=0.2),
 }
 DENSE = thinwire.recipes.dense()

@@ -11,6 +11,7 @@ from torch import Tensor
 from thinwire import recipes
 from thinwire.carry import Cargo
 from thinwire.errors import PeerFailedError
+from thinwire.exchanges import AllGather
 from thinwire.lab import threads
 from thinwire.lab.threads import ThreadWire, run_threads
 from thinwire.layout import Layout
@@ -18,7 +19,7 @@ from thinwire.ledger import Ledger
 from thinwire.observe.stats import Counter
 from thinwire.step import Sent, Step
 
-PLAN = recipes.topk_allgather(density=0.25)
+PLAN = recipes.topk_allgather(density=0.25).replace(exchange=AllGather())
 SIZE = 20
 
 

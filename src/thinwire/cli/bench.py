@@ -24,7 +24,7 @@ bench = App(
 )
 
 
-bench.command("thinwire.cli.bench_exchange:exchange", name="exchange", help="Measure how fast gradients meet.")
+bench.command("thinwire.cli._bench_exchange:exchange", name="exchange", help="Measure how fast gradients meet.")
 
 
 @dataclass(frozen=True, kw_only=True)
