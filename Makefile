@@ -45,7 +45,7 @@ lint: setup ## ruff and mypy
 test: lint lab ## lint, then the test suite
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
-demo: setup ## run the demonstration
+demo: setup lab ## run the demonstration
 	$(BIN)/thinwire demo
 
 bench: setup ## measure the headline table on emulated networks, and renew the pages that show it

@@ -63,16 +63,16 @@ def _draw_exchanges(run: Path, picture: Path) -> None:
     thinwire.bench.exchange.picture.draw(Exchanges.read(run), picture)
 
 
+def _json(part: Callable[[tables.Result], str]) -> Callable[[Path], str]:
+    return lambda path: part(json.loads(path.read_text()))
+
+
 def _paper(page: str, run: str, *parts: Callable[[tables.Result], str]) -> tuple[Place, ...]:
     """The places of a paper's page: each table where its name is."""
 
-    def figures(part: Callable[[tables.Result], str]) -> Callable[[Path], str]:
-        return lambda path: part(json.loads(path.read_text()))
-
     file = ROOT / "benchmarks" / "results" / "papers" / run
     return tuple(
-        Place(run=file, page=ROOT / "docs" / "papers" / page, figures=figures(part), part=part.__name__)
-        for part in parts
+        Place(run=file, page=ROOT / "docs" / "papers" / page, figures=_json(part), part=part.__name__) for part in parts
     )
 
 
@@ -89,6 +89,14 @@ PLACES = (
     ),
     Place(
         run=ROOT / "benchmarks" / "results" / "exchange.json", page=ROOT / "README.md", figures=_summary, must=False,
+    ),
+    Place(
+        run=ROOT / "benchmarks" / "results" / "optimizers.json", page=ROOT / "docs" / "optimizers.md",
+        figures=_json(tables.settings),
+    ),
+    Place(
+        run=ROOT / "benchmarks" / "results" / "training.json", page=ROOT / "docs" / "train.md",
+        figures=_json(tables.side_by_side),
     ),
 )  # fmt: skip
 

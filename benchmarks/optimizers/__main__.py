@@ -9,7 +9,6 @@ benchmarks/results/optimizers.json, prints a table, and draws docs/figures/optim
 import argparse
 import json
 import platform
-import statistics
 import tempfile
 import time
 from dataclasses import replace
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import torch
 
+from thinwire.analysis import tables
 from thinwire.lab.ranks import RankPool, preload
 from thinwire.report.chart import Chart, Line
 from thinwire.report.png import save
@@ -29,15 +29,18 @@ from thinwire.tasks.side_by_side import Race, race
 
 HERE = Path(__file__).resolve().parents[1]
 RESULT, PICTURE = HERE / "results" / "optimizers.json", HERE.parent / "docs" / "figures" / "optimizers.svg"
-WORLD, SHAPE, SIZE = 4, Shape(width=48, layers=1, heads=4, context=48), 8
-RATES = (4e-3, 8e-3)
+WORLD, SHAPE, SIZE = 4, Shape(width=64, layers=2, heads=4, context=64), 8
+RATES = (2e-3, 4e-3, 8e-3)
 SETTINGS = {
     "dense, AdamW": "dense",
     "own 5 %, AdamW as it is": "topk_allgather(density=0.05, arrange=False)",
     "own 1 %, AdamW as it is": "topk_allgather(density=0.01, arrange=False)",
     "own 5 %, momentum in the ledger": "topk_allgather(density=0.05)",
     "own 1 %, momentum in the ledger": "topk_allgather(density=0.01)",
+    "leader's 5 %, AdamW as it is": "ar_topk(density=0.05, arrange=False)",
+    "leader's 1 %, AdamW as it is": "ar_topk(density=0.01, arrange=False)",
     "leader's 5 %, momentum in the ledger": "ar_topk(density=0.05)",
+    "leader's 1 %, momentum in the ledger": "ar_topk(density=0.01)",
 }
 """What is compared, by the name in the table."""
 
@@ -62,7 +65,7 @@ def main() -> None:
         "settings": {name: figures(story, name, best) for name in SETTINGS},
     }
     RESULT.write_text(json.dumps(record, indent=1) + "\n")
-    print(table(record))
+    print(tables.settings(record))
     draw(story)
 
 
@@ -106,16 +109,6 @@ def figures(story: Story, name: str, best: dict[str, float]) -> dict[str, object
         "megabytes": round((method.bytes_sent or 0.0) / 1e6, 3),
         "curve": curve,
     }
-
-
-def table(record: dict[str, dict[str, dict[str, list[float]]]]) -> str:
-    """The figures as Markdown."""
-    lines = ["| setting | bits/byte: mean (least to most) | learning rate | MB sent by rank 0 |", "|---|---|---|---|"]
-    for name, found in record["settings"].items():
-        final = found["final"]
-        spread = f"{statistics.fmean(final):.2f} ({min(final):.2f} to {max(final):.2f})"
-        lines.append(f"| {name} | {spread} | {found['rate']} | {found['megabytes']} |")
-    return "\n".join(lines)
 
 
 def draw(story: Story) -> None:

@@ -54,16 +54,18 @@ def low_rank(rank: int = 4, *, powers: int = 2, to: str = "bf16") -> Plan:
     )
 
 
-def topk_allgather(density: float = 0.01, *, momentum: float = 0.0) -> Plan:
+def topk_allgather(density: float = 0.01, *, to: str = "", momentum: float = 0.0) -> Plan:
     """Each rank's own top-k with error feedback, delta-coded, gathered by all from all.
 
     Args:
         density: Fraction of the elements that each rank sends.
+        to: How values are written, as in `thinwire.Rounded`; as they are, if not given.
         momentum: Momentum correction (Deep Gradient Compression); the optimizer must then have no first moment:
             `thinwire.optimizers.arrange` sees to both.
     """
+    chosen = TopK(density=density)
     return Plan(
-        selector=TopK(density=density),
+        selector=Rounded(chosen, to=to) if to else chosen,
         agreement=Own(),
         codec=Delta(),
         exchange=DirectGather(),

@@ -33,8 +33,8 @@ def test_it_trains_and_reports_both_methods(
     assert demo(ranks=2, steps=3, density=0.02, seed=1, net="loopback") == 0
     text = capsys.readouterr().out
     lines = text.splitlines()
-    rows = {line.split()[0]: line for line in lines if "of sending" in line}
-    assert set(rows) == {"dense", "topk_allgather(density=0.02)"}
+    rows = {line.split("  ")[0]: line for line in lines if "of sending" in line}
+    assert set(rows) == {"dense", "topk_allgather(density=0.02, to='int8')"}
     assert all("bits/byte" in row for row in rows.values())
     assert "step 3/3" in text
     assert "arithmetic" in text

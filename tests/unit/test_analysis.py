@@ -98,9 +98,13 @@ def test_pictures_can_be_drawn(tmp_path):
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
 
 
-@pytest.mark.parametrize("file", pages.FIGURES)
-def test_the_papers_pages_have_the_figures_of_the_runs(file):
-    text = (pages.ROOT / "docs" / "papers" / file).read_text()
-    assert pages.paper(text, *pages.FIGURES[file]) == text
+@pytest.mark.parametrize(
+    "place",
+    [place for place in pages.PLACES if place.must and place.run.exists()],
+    ids=lambda place: f"{place.page.stem} {place.part}",
+)
+def test_the_pages_have_the_figures_of_the_runs(place):
+    text = place.page.read_text()
+    assert pages.renewed(text, place) == text
     with pytest.raises(ValueError, match="0 places"):
-        pages.paper("", *pages.FIGURES[file])
+        pages.renewed("", place)

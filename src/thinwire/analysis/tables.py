@@ -85,3 +85,35 @@ def _percent(share: float) -> str:
 def _table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     rows = [heads, ["---"] * len(heads), *lines]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
+
+
+def settings(result: Result) -> str:
+    """Every optimizer setting with its final loss over the seeds."""
+    lines = [
+        [name, _spread(found["final"]), f"{found['rate']:g}", f"{found['megabytes']:.1f}"]
+        for name, found in result["settings"].items()
+    ]
+    return _table(["setting", f"{result['unit']}: mean (least to most)", "learning rate", "MB sent by rank 0"], lines)
+
+
+def side_by_side(result: Result) -> str:
+    """Every method of a run of `thinwire train`: its loss, its step, and when it was as good as dense training."""
+    lines = []
+    for name, found in result["methods"].items():
+        taken = found["seconds_to_dense_loss"]
+        lines.append(
+            [
+                f"`{name}`",
+                f"{found['quality']:.2f}" if found["trains"] else "does not train",
+                f"{1e3 * found['seconds_per_step']:.0f}",
+                f"{result['methods']['dense']['seconds_per_step'] / found['seconds_per_step']:.1f}",
+                f"{found['bytes_sent'] / 1e6:.1f}",
+                f"{taken:.0f} s" if taken is not None else "not reached" if found["trains"] else "",
+            ]
+        )
+    heads = ["method", result["unit"], "ms for a step", "times dense", "MB sent by rank 0", "dense's loss + 1 %"]
+    return _table(heads, lines)
+
+
+def _spread(figures: Sequence[float]) -> str:
+    return f"{mean(figures):.2f} ({min(figures):.2f} to {max(figures):.2f})"
