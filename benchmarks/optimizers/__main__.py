@@ -13,14 +13,14 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
+from typing import Any
 
 import torch
 
 from thinwire.analysis import tables
+from thinwire.bench import drawing
 from thinwire.lab.ranks import RankPool, preload
-from thinwire.report.chart import Chart, Line
-from thinwire.report.png import save
-from thinwire.report.quality import held_out
 from thinwire.report.read import Story, read
 from thinwire.tasks.byte_lm import Shape
 from thinwire.tasks.methods import Method, methods
@@ -50,7 +50,11 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=150)
     parser.add_argument("--tries", type=int, default=60, help="steps with each learning rate")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--draw", action="store_true", help="only draw what was measured before")
     asked = parser.parse_args()
+    if asked.draw:
+        draw(json.loads(RESULT.read_text()))
+        return
     began = time.monotonic()
     preload("thinwire.tasks.side_by_side")
     with RankPool(WORLD) as pool, tempfile.TemporaryDirectory(prefix="optimizers-") as folder:
@@ -66,7 +70,7 @@ def main() -> None:
     }
     RESULT.write_text(json.dumps(record, indent=1) + "\n")
     print(tables.settings(record))
-    draw(story)
+    draw(record)
 
 
 def job(chosen: dict[str, Method], steps: int) -> Race:
@@ -111,15 +115,31 @@ def figures(story: Story, name: str, best: dict[str, float]) -> dict[str, object
     }
 
 
-def draw(story: Story) -> None:
-    """The curves as a picture."""
-    colors = {name: number for number, name in enumerate(story.methods)}
-    chart: Chart = held_out(story, colors)
-    lines: list[Line] = [
-        replace(line, x=line.x[1:], y=line.y[1:], low=line.low[1:], high=line.high[1:]) for line in chart.lines
-    ]
-    PICTURE.parent.mkdir(parents=True, exist_ok=True)
-    save(replace(chart, title="Held-out loss by optimizer setting", lines=lines), PICTURE)
+def draw(record: dict[str, Any]) -> None:
+    """The curves as a picture: the median of the seeds, and a band from the best to the worst."""
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(drawing.SETTINGS):
+        figure = Figure(figsize=(8.0, 4.5), layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.add_subplot()
+        for number, (name, setting) in enumerate(record["settings"].items()):
+            colour = drawing.COLOURS[number % len(drawing.COLOURS)]
+            curve = {int(step): sorted(found) for step, found in setting["curve"].items() if int(step) > 0}
+            steps, found = list(curve), list(curve.values())
+            style = "-" if number < len(drawing.COLOURS) else "--"
+            axes.plot(steps, [each[len(each) // 2] for each in found], style, color=colour, label=name)
+            axes.fill_between(
+                steps, [e[0] for e in found], [e[-1] for e in found], color=colour, alpha=0.15, linewidth=0
+            )
+        axes.set(xlabel="step", ylabel=f"held-out loss, {record['unit']}")
+        axes.legend(fontsize="small", frameon=False)
+        drawing.plain(axes)
+        finals = "; ".join(f"{name}: {median(each['final']):.2f}" for name, each in record["settings"].items())
+        title = "Held-out loss by optimizer setting"
+        drawing.save(figure, PICTURE, title, f"At the end, in {record['unit']}: {finals}.")
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ def test_shapes_come_from_files(tmp_path) -> None:
 def test_compression_helps_on_thin_wires_and_not_on_fast_ones() -> None:
     thin, fast = answer(question(), 4), answer(question(network=Network.of(0.01, 1e6)), 4)
     assert thin.speedup > 5
-    assert fast.choice.family == "dense"
+    assert fast.choice.family in ("dense", "dense-direct")
     assert fast.speedup == pytest.approx(1.0, abs=0.1)
 
 

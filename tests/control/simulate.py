@@ -95,7 +95,11 @@ def _add(cost: Cost, choice: Choice, numel: int, n: int) -> None:
     elif choice.family in ("dense-direct", "leader"):
         chunk = values if n == 2 else values / n
         cost.letters(min(2, n - 1), values if n == 2 else 2 * (n - 1) / n * values, chunk)
-    elif choice.family in ("dense-bf16", "leader-bf16"):
+    elif choice.family == "dense-bf16":
+        chunk = values if n == 2 else values / n
+        letters = n - 1 if n == 2 else 2 * (n - 1)
+        cost.letters(min(2, n - 1), letters * (HEADER + chunk), HEADER + chunk)
+    elif choice.family == "leader-bf16":
         cost.letters(1, (n - 1) * (HEADER + values), HEADER + values)
     elif choice.family == "owners":
         met = round(numel * (1 - (1 - choice.density) ** n))

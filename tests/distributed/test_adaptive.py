@@ -68,7 +68,7 @@ def test_every_rank_comes_to_the_same_plan_and_the_same_model(ranks, tmp_path, w
     written = [json.loads(line) for line in (tmp_path / "0.jsonl").read_text().splitlines()]
     assert len(written) == 20
     assert any(event["switched"] for event in written)
-    late = [event for event in written[14:] if event["measured"] and event["predicted"]]
+    late = [event for event in written[15:] if event["measured"] and event["predicted"]]
     assert all(math.isclose(event["measured"], event["predicted"], rel_tol=0.5) for event in late)
 
 
